@@ -1,0 +1,135 @@
+// Package preview judges: what happens to every volume of a guest, what else would be lost, and why an operation must not
+// go on. It is pure: values in, values out. Everything it looks at is in Facts, everything the user asked for is in Want.
+package preview
+
+import "github.com/pvrx/terraform-provider-pvrx/internal/guest"
+
+// Facts is all that was read about one guest and its surroundings before judging. What could not be read is said by the
+// Known fields: unknown is never taken for absent (hazards B2, B11).
+type Facts struct {
+	Presence guest.Presence
+	Guest    guest.Guest
+	// WrongType is set when the VMID belongs to a guest of the other kind.
+	WrongType bool
+	// NodeOnline is false when the guest's node does not answer; Quorate when the cluster has quorum.
+	NodeOnline bool
+	Quorate    bool
+
+	Login          Login
+	Storages       map[string]guest.Storage              // by name, as seen from the guest's node
+	Volumes        map[guest.VolumeID]guest.StoredVolume // content rows of every storage that answered
+	Listed         map[string]bool                       // storages whose content list was read, by name
+	Users          map[guest.VolumeID][]User             // who else names a volume (main, pending, snapshots), other guests only
+	Unseen         []guest.VMID                          // guests whose config could not be read although their node is up
+	AllSeen        bool                                  // the login holds VM.Audit on /vms, so no guest can hide
+	Linked         map[guest.VolumeID][]guest.VMID       // base volume -> guests with linked clones of it
+	Tasks          Known[[]Task]                         // running tasks of the guest's node
+	HA             Known[HA]                             // HA resource of this guest
+	Jobs           Known[[]BackupJob]                    // backup jobs that cover the guest or the parking guest
+	Backups        Known[[]guest.StoredVolume]           // existing backups of the guest
+	Pool           Known[string]                         // "" when in none
+	ACL            Known[[]ACLEntry]                     // entries on exactly /vms/<vmid>
+	Firewall       Known[Firewall]                       // what the guest's firewall holds, counted
+	Leases         Known[[]Lease]
+	Replicated     Known[bool]
+	Template       guest.StoredVolume // the wanted template as the storage lists it; zero when not found
+	TemplateKnown  guest.Presence     // Unknown: the template is not known yet at plan
+	BackupStorage  Known[BackupRoom]  // only when a backup is asked for
+	Privileges     Privileges
+	Parking        Parking
+	Self           Self           // the machine that runs the provider, for running_inside_target
+	Journal        guest.Notes    // the guest's notes, taken apart
+	Elsewhere      *guest.Journal // a journal about this guest found on a parking guest
+	Duplicate      bool           // another block of this run names the same VMID
+	Now            int64          // seconds since 1970, given by the caller
+	RegisteredTags []string       // tags that the datacenter reserves or the policy forbids to this login, as far as seen
+}
+
+// Known is a value that may not have been readable.
+type Known[T any] struct {
+	OK    bool   // the value was read and is complete
+	Why   string // when not OK: the missing privilege or the error, in words for people
+	Value T
+}
+
+// Login says who the provider is to Proxmox.
+type Login struct {
+	User       string // "ci@pve!pvrx" or "root@pam"
+	RootTicket bool   // exactly root@pam by password: may set what tokens may not
+	Version    string // "9.2.1"
+}
+
+// User is a guest that names a volume, and where.
+type User struct {
+	VMID    guest.VMID
+	Kind    guest.Kind
+	Key     string // "mp0", "unused1", "scsi2"
+	Section string // "", "pending" or the snapshot's name
+}
+
+// Task is a running task on the node.
+type Task struct {
+	UPID, Type, ID, User string
+	Started              int64
+}
+
+// HA is the HA resource of a guest; the zero value says it has none.
+type HA struct {
+	Managed bool
+	State   string
+	Fields  map[string]string // every field, to be put back
+}
+
+// BackupJob is a backup job that covers a guest.
+type BackupJob struct {
+	ID      string
+	NextRun int64 // seconds since 1970; 0 when not scheduled
+	Covers  []guest.VMID
+	All     bool // "all" or pool jobs cover parking guests too
+}
+
+// BackupRoom is what a backup would meet on its storage.
+type BackupRoom struct {
+	Exists         bool
+	Available      guest.Bytes
+	ProtectedLimit int // -1 unlimited
+	ProtectedNow   int
+}
+
+// ACLEntry is one access control entry.
+type ACLEntry struct {
+	Path, Type, Who, Role string
+	Propagate             bool
+	// CanRestore is false when this login may not grant the role again; Missing then says why.
+	CanRestore bool
+	Missing    string
+}
+
+// Firewall counts what a guest's firewall holds.
+type Firewall struct{ Options, Aliases, IPSets, Rules int }
+
+// Lease is an address that the cluster's IPAM holds for one of the guest's MACs.
+type Lease struct{ Zone, VNet, MAC, IP string }
+
+// Privileges is what the login may do, as far as Proxmox told.
+type Privileges struct {
+	OK  bool
+	Why string
+	// Held answers for the paths that were asked: path -> privilege -> source.
+	Held map[string]map[string]bool
+	// Lasting is the same without what hangs only on /vms/<vmid>, /vms/<parking> or on pool membership.
+	Lasting map[string]map[string]bool
+}
+
+// Parking says which spare VMID the operation would use.
+type Parking struct {
+	VMID guest.VMID // 0: none found; Why says so
+	Why  string
+	Pool string
+}
+
+// Self identifies the machine that runs the provider.
+type Self struct {
+	MACs []string // lower case, colons
+	UUID string   // DMI product uuid, lower case
+}

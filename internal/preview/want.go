@@ -1,0 +1,35 @@
+package preview
+
+import (
+	"time"
+
+	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+)
+
+// Want is what the configuration asks for, for one guest.
+type Want struct {
+	VMID          guest.VMID
+	Name          string
+	Template      string // whole volume id; empty while unknown (TemplateKnown in Facts)
+	Triggers      map[string]string
+	Rootfs        Rootfs
+	Erase         map[string]string // key -> volume id or "*"
+	Drop          []string
+	Allow         []string
+	Adopt         bool
+	RehearseOnly  bool
+	Backup        *Backup
+	PasswordGiven bool
+	ForceStop     bool
+	Timeout       time.Duration // of the operation
+}
+
+// Rootfs is the wanted root file system: what is empty stays as it is.
+type Rootfs struct {
+	Storage  string
+	Size     guest.Bytes // 0: keep the present size
+	SizeText string      // as written, for messages
+}
+
+// Backup asks for an archive before anything else happens.
+type Backup struct{ Storage, Mode string }
