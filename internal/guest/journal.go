@@ -1,0 +1,83 @@
+package guest
+
+// Journal is the record of an operation in progress. It lives in the notes of the guest and of the parking guest, never in
+// Terraform's state, and is written before and after every effect. It holds no secret.
+type Journal struct {
+	Version   int    `json:"v"`
+	Operation string `json:"op"`   // "op-5001-20261201-3f2a"
+	Kind      string `json:"kind"` // "reinstall"
+	Guest     VMID   `json:"guest"`
+	Parking   VMID   `json:"parking,omitempty"`
+	Holder    VMID   `json:"holder"` // the guest whose notes this copy was written into: void anywhere else
+	Node      string `json:"node"`
+	Runner    string `json:"runner"` // which process works on it: a takeover changes it, the old one then loses its swap
+	Sequence  int    `json:"seq"`    // grows with every write
+
+	Stage   string       `json:"stage"`
+	Index   int          `json:"i"` // 1-based position of Stage
+	Of      int          `json:"of"`
+	State   JournalState `json:"state"`
+	Error   string       `json:"err,omitempty"` // first error, shortened
+	Started int64        `json:"t0"`            // seconds since 1970
+	Updated int64        `json:"t"`
+	Until   int64        `json:"until"` // when the operation's time ends
+
+	Wanted    Install           `json:"wanted"`
+	Installed *Install          `json:"was,omitempty"` // what the guest was made from before, as far as known
+	Erase     map[string]string `json:"erase,omitempty"`
+	Drop      []string          `json:"drop,omitempty"`
+	Allow     []string          `json:"allow,omitempty"`
+	Spent     map[string]string `json:"spent,omitempty"` // consents spent before this operation
+
+	Running bool              `json:"ran"`              // it ran when the operation began
+	Config  map[string]string `json:"config"`           // the guest's whole configuration, but for notes and digest
+	Parked  []ParkedVolume    `json:"parked,omitempty"` // in the order they are moved
+	Backup  string            `json:"backup,omitempty"` // archive made by stage 1
+	Pool    string            `json:"pool,omitempty"`
+	HA      map[string]string `json:"ha,omitempty"`
+	ACL     []string          `json:"acl,omitempty"`    // "user ci@pve PVEVMUser 1", entries on exactly /vms/<guest>
+	Leases  []string          `json:"leases,omitempty"` // "vnet mac ip"
+	Digest  string            `json:"digest,omitempty"` // the guest's digest right before the destroy was sent
+	Task    int64             `json:"since,omitempty"`  // when the current stage's task was asked for (seconds since 1970)
+	Size    Bytes             `json:"size,omitempty"`   // of the new root file system
+	Storage string            `json:"storage,omitempty"`
+	Health  string            `json:"health,omitempty"` // the probe, compact, so that a resume without configuration can ask it
+}
+
+// JournalState is where the operation stands in its stage.
+type JournalState string
+
+// The states.
+const (
+	JournalDoing   JournalState = "doing"   // the stage's effect may or may not be there
+	JournalUndoing JournalState = "undoing" // it is being taken back
+	JournalStuck   JournalState = "stuck"   // nobody works on it; a person must say how to go on
+)
+
+// ParkedVolume is a volume that is set aside and brought back.
+type ParkedVolume struct {
+	Key    string   `json:"k"`           // on the guest, before and after
+	Value  string   `json:"o"`           // its whole config value before the operation
+	Parked string   `json:"p,omitempty"` // volume id while it waits on the parking guest
+	Now    string   `json:"n,omitempty"` // volume id after it came back
+	Before []string `json:"b,omitempty"` // volumes the receiving guest owned on that storage right before the move
+}
+
+// Install is what a guest's system is, or shall be, made from.
+type Install struct {
+	Template      string            `json:"template"`
+	Triggers      map[string]string `json:"triggers,omitempty"`
+	RootfsStorage string            `json:"storage,omitempty"`
+}
+
+// Contract is the record of what a guest was made from, kept in its notes: only what its configuration cannot say.
+type Contract struct {
+	Version   int               `json:"v"`
+	Guest     VMID              `json:"guest"`
+	Instance  string            `json:"id"` // new with every install: tells a restored or cloned copy apart
+	Operation string            `json:"op,omitempty"`
+	Installed Install           `json:"installed"`
+	Spent     map[string]string `json:"spent,omitempty"`    // erase consents that were used: key -> volume id
+	Declined  []string          `json:"declined,omitempty"` // hashes of installs that were rolled back
+	At        int64             `json:"at"`                 // seconds since 1970
+}
