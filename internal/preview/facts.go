@@ -52,12 +52,15 @@ type Known[T any] struct {
 	Value T
 }
 
-// Login says who the provider is to Proxmox.
-type Login struct {
-	User       string // "ci@pve!pvrx" or "root@pam"
-	RootTicket bool   // exactly root@pam by password: may set what tokens may not
-	Version    string // "9.2.1"
-}
+// What was read about a guest's surroundings are plain facts of package guest; judging names them by these words.
+type (
+	Login     = guest.Login
+	Task      = guest.Task
+	HA        = guest.HA
+	BackupJob = guest.BackupJob
+	ACLEntry  = guest.ACLEntry
+	Lease     = guest.Lease
+)
 
 // User is a guest that names a volume, and where.
 type User struct {
@@ -65,27 +68,6 @@ type User struct {
 	Kind    guest.Kind
 	Key     string // "mp0", "unused1", "scsi2"
 	Section string // "", "pending" or the snapshot's name
-}
-
-// Task is a running task on the node.
-type Task struct {
-	UPID, Type, ID, User string
-	Started              int64
-}
-
-// HA is the HA resource of a guest; the zero value says it has none.
-type HA struct {
-	Managed bool
-	State   string
-	Fields  map[string]string // every field, to be put back
-}
-
-// BackupJob is a backup job that covers a guest.
-type BackupJob struct {
-	ID      string
-	NextRun int64 // seconds since 1970; 0 when not scheduled
-	Covers  []guest.VMID
-	All     bool // "all" or pool jobs cover parking guests too
 }
 
 // BackupRoom is what a backup would meet on its storage.
@@ -96,20 +78,8 @@ type BackupRoom struct {
 	ProtectedNow   int
 }
 
-// ACLEntry is one access control entry.
-type ACLEntry struct {
-	Path, Type, Who, Role string
-	Propagate             bool
-	// CanRestore is false when this login may not grant the role again; Missing then says why.
-	CanRestore bool
-	Missing    string
-}
-
 // Firewall counts what a guest's firewall holds.
 type Firewall struct{ Options, Aliases, IPSets, Rules int }
-
-// Lease is an address that the cluster's IPAM holds for one of the guest's MACs.
-type Lease struct{ Zone, VNet, MAC, IP string }
 
 // Privileges is what the login may do, as far as Proxmox told.
 type Privileges struct {

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
-	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 )
 
 // Host is Proxmox as a recipe needs it. Reads return values; a read that cannot be answered returns an error, never an
@@ -20,7 +19,7 @@ type Host interface {
 // Reader is the reading half.
 type Reader interface {
 	// Login says who we are and which version answers.
-	Login(ctx context.Context) (preview.Login, error)
+	Login(ctx context.Context) (guest.Login, error)
 	// Guests lists all guests of the cluster that the login may see (one call of cluster/resources).
 	Guests(ctx context.Context) ([]guest.Listed, error)
 	// Nodes lists the nodes: name -> online; quorate says whether the cluster has quorum.
@@ -48,19 +47,19 @@ type Reader interface {
 	// Content lists a storage's content; owner 0 lists everything the login may see.
 	Content(ctx context.Context, node, storage string, owner guest.VMID) ([]guest.StoredVolume, error)
 	// Tasks lists running tasks of a node.
-	Tasks(ctx context.Context, node string) ([]preview.Task, error)
+	Tasks(ctx context.Context, node string) ([]guest.Task, error)
 	// FindTask looks for the newest task of this login with that type and guest that started at or after since.
 	// state: Absent (none), Present; ended says whether it has ended, exit its exit status.
 	FindTask(ctx context.Context, node, taskType string, id guest.VMID, since int64) (FoundTask, error)
 
 	// HA returns the HA resource of every guest that has one, by VMID.
-	HA(ctx context.Context) (map[guest.VMID]preview.HA, error)
+	HA(ctx context.Context) (map[guest.VMID]guest.HA, error)
 	// Replicated returns the guests that have replication jobs.
 	Replicated(ctx context.Context) (map[guest.VMID]bool, error)
 	// BackupJobs lists the enabled backup jobs with the guests they cover and their next run.
-	BackupJobs(ctx context.Context) ([]preview.BackupJob, error)
+	BackupJobs(ctx context.Context) ([]guest.BackupJob, error)
 	// ACL lists access control entries by path. Missing tells which entries this login could not grant again.
-	ACL(ctx context.Context) ([]preview.ACLEntry, error)
+	ACL(ctx context.Context) ([]guest.ACLEntry, error)
 	// Pools returns the pool of each guest that is in one, as far as the login may see.
 	Pools(ctx context.Context) (map[guest.VMID]string, error)
 	// Permissions returns the login's effective privileges on a path: privilege -> held.
@@ -68,7 +67,7 @@ type Reader interface {
 	// AllPermissions returns them for every path that carries an entry for this login.
 	AllPermissions(ctx context.Context) (map[string]map[string]bool, error)
 	// Leases lists what the cluster's IPAM holds, for all guests.
-	Leases(ctx context.Context) ([]preview.Lease, error)
+	Leases(ctx context.Context) ([]guest.Lease, error)
 	// ClusterOptions returns datacenter options (tag policy, next-id range and the like).
 	ClusterOptions(ctx context.Context) (map[string]string, error)
 	// StorageConfig returns the datacenter's definition of a storage (max-protected-backups and the like).
@@ -77,14 +76,12 @@ type Reader interface {
 	Zones(ctx context.Context) (map[string]string, error)
 }
 
-// FoundTask is a task that FindTask found.
-type FoundTask struct {
-	Found   bool
-	UPID    string
-	Running bool
-	Exit    string // exit status once it has ended
-	Good    bool   // OK or WARNINGS
-}
+// What travels through the port is plain facts of package guest; recipes name them by these words.
+type (
+	FoundTask = guest.FoundTask
+	Move      = guest.Move
+	Backup    = guest.Backup
+)
 
 // Writer is the writing half.
 type Writer interface {
@@ -116,25 +113,8 @@ type Writer interface {
 	// AddToPool puts a guest into a pool.
 	AddToPool(ctx context.Context, pool string, id guest.VMID) error
 	// Grant puts back an access control entry.
-	Grant(ctx context.Context, e preview.ACLEntry) error
+	Grant(ctx context.Context, e guest.ACLEntry) error
 	// RemoveHA removes a guest's HA resource with purge=0; AddHA adds it again with all its fields.
 	RemoveHA(ctx context.Context, ref guest.Ref) error
 	AddHA(ctx context.Context, ref guest.Ref, fields map[string]string) error
-}
-
-// Move is a hand-over of one volume between two guests on one node.
-type Move struct {
-	From, To             guest.Ref
-	FromKey, ToKey       string
-	Volume               guest.VolumeID // must be what FromKey names
-	FromDigest, ToDigest string
-}
-
-// Backup is a request for an archive.
-type Backup struct {
-	Ref     guest.Ref
-	Storage string
-	Mode    string   // snapshot, suspend, stop
-	Exclude []string // paths inside the guest that are left out
-	Notes   string
 }
