@@ -17,8 +17,11 @@ type Journal struct {
 	Index   int          `json:"i"` // 1-based position of Stage
 	Of      int          `json:"of"`
 	State   JournalState `json:"state"`
-	Error   string       `json:"err,omitempty"` // first error, shortened
-	Started int64        `json:"t0"`            // seconds since 1970
+	Back    bool         `json:"back,omitempty"` // stages are being, or were being, taken back
+	Made    bool         `json:"made,omitempty"` // written by a request of its own after the parking guest's create task ended well
+	New     bool         `json:"new,omitempty"`  // the same for the guest: a half-made guest can look complete
+	Error   string       `json:"err,omitempty"`  // first error, shortened
+	Started int64        `json:"t0"`             // seconds since 1970
 	Updated int64        `json:"t"`
 	Until   int64        `json:"until"` // when the operation's time ends
 
@@ -30,6 +33,11 @@ type Journal struct {
 	Spent     map[string]string `json:"spent,omitempty"` // consents spent before this operation
 
 	Running bool              `json:"ran"`              // it ran when the operation began
+	Secret  bool              `json:"pw,omitempty"`     // a root password was given: a resume needs it again
+	Doomed  []string          `json:"doomed,omitempty"` // volume ids that the preview showed as erased
+	Refs    []string          `json:"refs,omitempty"`   // keys put back by reference: other guests' volumes, host paths
+	Snaps   []string          `json:"snaps,omitempty"`  // snapshots that are deleted, with consent
+	Archive string            `json:"to,omitempty"`     // storage of the operation's own backup, when one is asked for
 	Config  map[string]string `json:"config"`           // the guest's whole configuration, but for notes and digest
 	Parked  []ParkedVolume    `json:"parked,omitempty"` // in the order they are moved
 	Backup  string            `json:"backup,omitempty"` // archive made by stage 1
@@ -60,7 +68,8 @@ type ParkedVolume struct {
 	Value  string   `json:"o"`           // its whole config value before the operation
 	Parked string   `json:"p,omitempty"` // volume id while it waits on the parking guest
 	Now    string   `json:"n,omitempty"` // volume id after it came back
-	Before []string `json:"b,omitempty"` // volumes the receiving guest owned on that storage right before the move
+	To     VMID     `json:"t,omitempty"` // the guest that the last move handed it to
+	Before []string `json:"b,omitempty"` // volumes that guest owned on that storage right before the move
 }
 
 // Install is what a guest's system is, or shall be, made from.

@@ -19,6 +19,10 @@ type Container struct {
 	Self preview.Self
 	// Clock returns the time; nil means time.Now.
 	Clock func() time.Time
+	// Random returns a short random hexadecimal word for operation ids; nil uses the system's randomness.
+	Random func() string
+	// Sleep waits or returns early with the context's error; nil uses a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
 	// Log receives one line per step, for tflog; nil logs nothing.
 	Log func(ctx context.Context, message string, fields map[string]any)
 	// ParkingFrom and ParkingTo bound the spare VMIDs that may be used for parking guests; ParkingPool names their pool.

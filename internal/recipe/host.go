@@ -35,6 +35,11 @@ type Reader interface {
 	Pending(ctx context.Context, ref guest.Ref) ([]guest.Change, error)
 	// Snapshots lists snapshots, each with its configuration.
 	Snapshots(ctx context.Context, ref guest.Ref) ([]guest.Snapshot, error)
+	// Named returns every value of every key of a guest, current and pending, in one read (/pending), and whether it has a
+	// parent snapshot. A shared reader answers from one read a run: plans look through all guests for volumes of ours.
+	Named(ctx context.Context, ref guest.Ref) (values map[string][]string, parent string, err error)
+	// DiskTotal is the size that status/current reports for the root file system: of the file system while it runs.
+	DiskTotal(ctx context.Context, ref guest.Ref) (guest.Bytes, error)
 	// Running asks status/current; lock is the lock word, "" for none.
 	Running(ctx context.Context, ref guest.Ref) (running bool, lock string, err error)
 	// Firewall reads everything the guest's own firewall holds.
