@@ -67,9 +67,10 @@ type Reader interface {
 	ACL(ctx context.Context) ([]guest.ACLEntry, error)
 	// Pools returns the pool of each guest that is in one, as far as the login may see.
 	Pools(ctx context.Context) (map[guest.VMID]string, error)
-	// Permissions returns the login's effective privileges on a path: privilege -> held.
+	// Permissions returns the login's effective privileges on a path: a key is held there, its value says whether it
+	// reaches the paths below (propagates).
 	Permissions(ctx context.Context, path string) (map[string]bool, error)
-	// AllPermissions returns them for every path that carries an entry for this login.
+	// AllPermissions returns the same for every path that carries an entry for this login.
 	AllPermissions(ctx context.Context) (map[string]map[string]bool, error)
 	// Leases lists what the cluster's IPAM holds, for all guests.
 	Leases(ctx context.Context) ([]guest.Lease, error)
