@@ -1,0 +1,162 @@
+package guest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Config is one section of a guest's configuration (current, pending merged, or a snapshot's) as text by key: what Proxmox
+// would write into the file. Keys that pvrx does not know are there too.
+type Config struct {
+	Digest string // for compare and swap; "" when the answer had none
+	Values map[string]string
+	Raw    [][2]string // lxc.* pairs, in file order
+}
+
+// BadKey is a key whose value cannot be read, with the reason.
+type BadKey struct{ Key, Value, Why string }
+
+// FromJSON reads the data of GET .../config. A value of a type that Proxmox does not send is an error that names the key.
+func FromJSON(data map[string]json.RawMessage) (Config, error) {
+	c := Config{Values: make(map[string]string, len(data))}
+	for key, raw := range data {
+		if key == "lxc" {
+			if err := readPairs(raw, &c.Raw); err != nil {
+				return Config{}, err
+			}
+			continue
+		}
+		text, err := scalarText(raw)
+		if err != nil {
+			return Config{}, fmt.Errorf("cannot read config key %s: %w", clip(key), err)
+		}
+		if key == "digest" {
+			c.Digest = text
+			continue
+		}
+		c.Values[key] = text
+	}
+	return c, nil
+}
+
+func readPairs(raw json.RawMessage, into *[][2]string) error {
+	var pairs [][]string
+	if err := json.Unmarshal(raw, &pairs); err != nil {
+		return fmt.Errorf("cannot read config key lxc: not a list of pairs")
+	}
+	for _, pair := range pairs {
+		if len(pair) != 2 {
+			return fmt.Errorf("cannot read config key lxc: an entry has %d parts, not 2", len(pair))
+		}
+		*into = append(*into, [2]string{pair[0], pair[1]})
+	}
+	return nil
+}
+
+// scalarText returns a JSON string as it is, a boolean as 1 or 0, and a number in plain decimal.
+func scalarText(raw json.RawMessage) (string, error) {
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return "", fmt.Errorf("not valid JSON")
+	}
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case bool:
+		if v {
+			return "1", nil
+		}
+		return "0", nil
+	case json.Number:
+		return decimal(v.String())
+	case nil:
+		return "", fmt.Errorf("null is not a value that a config has")
+	}
+	return "", fmt.Errorf("neither text nor a number nor a boolean")
+}
+
+func decimal(text string) (string, error) {
+	if !strings.ContainsAny(text, "eE") {
+		return text, nil
+	}
+	number, ok := new(big.Float).SetPrec(200).SetString(text)
+	if !ok || number.MantExp(nil) > 200 || number.MantExp(nil) < -200 {
+		return "", fmt.Errorf("number %s is out of range", clip(text))
+	}
+	return number.Text('f', -1), nil
+}
+
+// Get returns the value of a key, and whether the config has it.
+func (c Config) Get(key string) (value string, set bool) {
+	value, set = c.Values[key]
+	return value, set
+}
+
+// Keys returns all keys in natural order. Raw pairs are not among them.
+func (c Config) Keys() []string {
+	return slices.SortedFunc(maps.Keys(c.Values), CompareKeys)
+}
+
+// Mounts returns the storage keys of a container in natural order, rootfs first, and apart those that cannot be read.
+func (c Config) Mounts() (mounts []Mount, bad []BadKey) {
+	for _, wanted := range []string{"rootfs", "mp", "unused"} {
+		for _, key := range c.Keys() {
+			if name, _, _ := SplitKey(key); name != wanted {
+				continue
+			}
+			m, err := ParseMount(key, c.Values[key])
+			if err != nil {
+				bad = append(bad, BadKey{Key: key, Value: c.Values[key], Why: err.Error()})
+				continue
+			}
+			mounts = append(mounts, m)
+		}
+	}
+	return mounts, bad
+}
+
+// Networks returns the netN keys in natural order, and apart those that cannot be read.
+func (c Config) Networks() (networks []Network, bad []BadKey) {
+	for _, key := range c.Keys() {
+		if name, _, indexed := SplitKey(key); name != "net" || !indexed {
+			continue
+		}
+		n, err := ParseNetwork(key, c.Values[key])
+		if err != nil {
+			bad = append(bad, BadKey{Key: key, Value: c.Values[key], Why: err.Error()})
+			continue
+		}
+		networks = append(networks, n)
+	}
+	return networks, bad
+}
+
+// Description returns the guest's notes as Proxmox returned them.
+func (c Config) Description() string { return c.Values["description"] }
+
+// Hostname returns the container's hostname: what the config says, else the name that Proxmox gives by default.
+func (c Config) Hostname(id VMID) string {
+	if name := c.Values["hostname"]; name != "" {
+		return name
+	}
+	return "CT" + id.String()
+}
+
+// Clone returns a copy that shares nothing with c.
+func (c Config) Clone() Config {
+	return Config{Digest: c.Digest, Values: maps.Clone(c.Values), Raw: slices.Clone(c.Raw)}
+}
+
+// Equal reports whether both say the same, notes and digest aside. Values are compared as text.
+func (c Config) Equal(other Config) bool {
+	a, b := c.Clone(), other.Clone()
+	delete(a.Values, "description")
+	delete(b.Values, "description")
+	return maps.Equal(a.Values, b.Values) && slices.Equal(a.Raw, b.Raw)
+}
