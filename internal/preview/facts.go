@@ -37,12 +37,13 @@ type Facts struct {
 	BackupStorage  Known[BackupRoom]  // only when a backup is asked for
 	Privileges     Privileges
 	Parking        Parking
-	Self           Self           // the machine that runs the provider, for running_inside_target
-	Journal        guest.Notes    // the guest's notes, taken apart
-	Elsewhere      *guest.Journal // a journal about this guest found on a parking guest
-	Duplicate      bool           // another block of this run names the same VMID
-	Now            int64          // seconds since 1970, given by the caller
-	RegisteredTags []string       // tags that the datacenter reserves or the policy forbids to this login, as far as seen
+	Self           Self              // the machine that runs the provider, for running_inside_target
+	Journal        guest.Notes       // the guest's notes, taken apart
+	Elsewhere      *guest.Journal    // a journal about this guest found on a parking guest
+	Duplicate      bool              // another block of this run names the same VMID
+	Now            int64             // seconds since 1970, given by the caller
+	RegisteredTags []string          // tags that the datacenter reserves or the policy forbids to this login, as far as seen
+	Zones          map[string]string // SDN zone of each bridge or vnet; one that is not named here is in "localnetwork"
 }
 
 // Known is a value that may not have been readable.
@@ -81,7 +82,8 @@ type BackupRoom struct {
 // Firewall counts what a guest's firewall holds.
 type Firewall struct{ Options, Aliases, IPSets, Rules int }
 
-// Privileges is what the login may do, as far as Proxmox told.
+// Privileges is what the login may do, as far as Proxmox told. Needs lists the paths that must be asked for: a path that
+// was not asked counts as not held.
 type Privileges struct {
 	OK  bool
 	Why string

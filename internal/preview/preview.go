@@ -16,16 +16,3 @@ type Preview struct {
 	Acknowledged Acknowledgements
 	ErasedBytes  guest.Bytes
 }
-
-// Fate is what happens to one volume: to its data, and separately to its mount.
-type Fate struct {
-	Key     string // "mp0"; "mp0 (pending)"; "mp0@snapshot"
-	Volume  string // volume id, or the host path of a bind mount or device
-	Owner   guest.VMID
-	Data    DataFate
-	Mount   MountFate
-	Size    guest.Bytes // 0 when there is none to tell
-	Path    string      // mount path; "-" for unused volumes
-	Reason  string      // why, for people
-	Mounted guest.Mount // the parsed value, with its options
-}

@@ -22,6 +22,10 @@ type Want struct {
 	PasswordGiven bool
 	ForceStop     bool
 	Timeout       time.Duration // of the operation
+	// Operation is the id under which this guest is already claimed, "" at plan: its own journal does not block.
+	Operation string
+	// Spent are erase consents that state remembers as used (key -> volume id), beside those of the contract.
+	Spent map[string]string
 }
 
 // Rootfs is the wanted root file system: what is empty stays as it is.

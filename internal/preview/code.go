@@ -1,0 +1,169 @@
+package preview
+
+// Code names a reason not to go on. Codes are a closed list and never change their words: policies and pipelines match
+// them. The order is the order in which blockers are shown. The zero value is invalid.
+type Code uint8
+
+// The codes. Those of virtual machines and OCI instances join when something can produce them.
+const (
+	CodeGuestMissing Code = iota + 1
+	CodeGuestWrongType
+	CodeNameMismatch
+	CodeDuplicate
+	CodeNodeOffline
+	CodeNoQuorum
+	CodeUnsupportedVersion // Proxmox VE below 9.1, or a version that cannot be read
+	CodeRunningInsideTarget
+	CodeOperationInFlight
+	CodeNeedsReconcile
+	CodeParkingHoldsData // close: the parking guest holds volumes that nobody else names
+	CodeProtected
+	CodeLocked
+	CodeTaskRunning
+	CodeIsTemplate
+	CodePendingChanges
+	CodeMountUnclassified
+	CodeVolumeShared
+	CodeGuestsUnseen
+	CodeLinkedBaseInUse
+	CodeStorageUnavailable
+	CodeNotPreservable
+	CodeIDMapDiffers
+	CodeEraseMismatch
+	CodeEraseSpent
+	CodeNotRecreatable
+	CodeSnapshotsPresent
+	CodeHAManaged
+	CodeReplicated
+	CodeProtectedBackup
+	CodeBackupWindow
+	CodeBackupLimit
+	CodeRootfsShrink
+	CodeSizeUnreadable
+	CodeTemplateMissing
+	CodeSpace
+	CodeNotesTooLong
+	CodeParkingUnavailable // no spare VMID that owns nothing could be found
+	CodePrivileges
+
+	lastCode = CodePrivileges
+)
+
+// String returns the code as plans, policies and the argument allow write it.
+func (c Code) String() string {
+	switch c {
+	case CodeGuestMissing:
+		return "guest_missing"
+	case CodeGuestWrongType:
+		return "guest_wrong_type"
+	case CodeNameMismatch:
+		return "name_mismatch"
+	case CodeDuplicate:
+		return "duplicate"
+	case CodeNodeOffline:
+		return "node_offline"
+	case CodeNoQuorum:
+		return "no_quorum"
+	case CodeUnsupportedVersion:
+		return "unsupported_version"
+	case CodeRunningInsideTarget:
+		return "running_inside_target"
+	case CodeOperationInFlight:
+		return "operation_in_flight"
+	case CodeNeedsReconcile:
+		return "needs_reconcile"
+	case CodeParkingHoldsData:
+		return "parking_holds_data"
+	case CodeProtected:
+		return "protected"
+	case CodeLocked:
+		return "locked"
+	case CodeTaskRunning:
+		return "task_running"
+	case CodeIsTemplate:
+		return "is_template"
+	case CodePendingChanges:
+		return "pending_changes"
+	case CodeMountUnclassified:
+		return "mount_unclassified"
+	case CodeVolumeShared:
+		return "volume_shared"
+	case CodeGuestsUnseen:
+		return "guests_unseen"
+	case CodeLinkedBaseInUse:
+		return "linked_base_in_use"
+	case CodeStorageUnavailable:
+		return "storage_unavailable"
+	case CodeNotPreservable:
+		return "not_preservable"
+	case CodeIDMapDiffers:
+		return "idmap_differs"
+	case CodeEraseMismatch:
+		return "erase_mismatch"
+	case CodeEraseSpent:
+		return "erase_spent"
+	case CodeNotRecreatable:
+		return "not_recreatable"
+	case CodeSnapshotsPresent:
+		return "snapshots_present"
+	case CodeHAManaged:
+		return "ha_managed"
+	case CodeReplicated:
+		return "replicated"
+	case CodeProtectedBackup:
+		return "protected_backup"
+	case CodeBackupWindow:
+		return "backup_window"
+	case CodeBackupLimit:
+		return "backup_limit"
+	case CodeRootfsShrink:
+		return "rootfs_shrink"
+	case CodeSizeUnreadable:
+		return "size_unreadable"
+	case CodeTemplateMissing:
+		return "template_missing"
+	case CodeSpace:
+		return "space"
+	case CodeNotesTooLong:
+		return "notes_too_long"
+	case CodeParkingUnavailable:
+		return "parking_unavailable"
+	case CodePrivileges:
+		return "privileges"
+	}
+	return "invalid"
+}
+
+// Waivable reports whether the argument allow may waive the code. Keys that drop names are waived one by one instead.
+func (c Code) Waivable() bool {
+	switch c {
+	case CodeGuestsUnseen, CodeSnapshotsPresent, CodeHAManaged, CodeProtectedBackup, CodeBackupWindow:
+		return true
+	case CodeGuestMissing, CodeGuestWrongType, CodeNameMismatch, CodeDuplicate, CodeNodeOffline, CodeNoQuorum, CodeUnsupportedVersion,
+		CodeRunningInsideTarget, CodeOperationInFlight, CodeNeedsReconcile, CodeParkingHoldsData, CodeProtected, CodeLocked, CodeTaskRunning,
+		CodeIsTemplate, CodePendingChanges, CodeMountUnclassified, CodeVolumeShared, CodeLinkedBaseInUse, CodeStorageUnavailable, CodeNotPreservable,
+		CodeIDMapDiffers, CodeEraseMismatch, CodeEraseSpent, CodeNotRecreatable, CodeReplicated, CodeBackupLimit, CodeRootfsShrink, CodeSizeUnreadable,
+		CodeTemplateMissing, CodeSpace, CodeNotesTooLong, CodeParkingUnavailable, CodePrivileges:
+		return false
+	}
+	return false
+}
+
+// ParseCode finds the code that a word names.
+func ParseCode(word string) (Code, bool) {
+	for c := Code(1); c <= lastCode; c++ {
+		if c.String() == word {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// Codes lists every code in the order in which blockers are shown.
+func Codes() []Code {
+	all := make([]Code, 0, int(lastCode))
+	for c := Code(1); c <= lastCode; c++ {
+		all = append(all, c)
+	}
+	return all
+}
