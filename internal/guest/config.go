@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/big"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -85,11 +86,12 @@ func decimal(text string) (string, error) {
 	if !strings.ContainsAny(text, "eE") {
 		return text, nil
 	}
-	number, ok := new(big.Float).SetPrec(200).SetString(text)
-	if !ok || number.MantExp(nil) > 200 || number.MantExp(nil) < -200 {
+	const most = 1e60 // far above anything a config holds
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.Abs(number) > most {
 		return "", fmt.Errorf("number %s is out of range", clip(text))
 	}
-	return number.Text('f', -1), nil
+	return strconv.FormatFloat(number, 'f', -1, 64), nil
 }
 
 // Get returns the value of a key, and whether the config has it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // Volume is what a volume's name says about it.
@@ -20,7 +21,7 @@ type Volume struct {
 
 var (
 	dirPattern     = regexp.MustCompile(`^(?:([0-9]+)/(base-[^/\s]+\.(?:raw|qcow2|vmdk|subvol))/)?([0-9]+)/((base-)?[^/\s]+\.(raw|qcow2|vmdk|subvol))$`)
-	lvmPattern     = regexp.MustCompile(`^vm-([0-9]+)-[^/\s]*?[^/\s.](\.qcow2)?$`)
+	lvmPattern     = regexp.MustCompile(`^vm-([0-9]+)-[^/\s]+$`)
 	lvmThinPattern = regexp.MustCompile(`^(vm|base)-([0-9]+)-[^/\s]+$`)
 	zfsPattern     = regexp.MustCompile(`^(?:((?:base|basevol)-[0-9]+-[^/\s]+)/)?(base|basevol|vm|subvol)-([0-9]+)-[^/\s]+$`)
 	rbdPattern     = regexp.MustCompile(`^(?:(base-[0-9]+-[^/\s]+)/)?(base|vm)-([0-9]+)-[^/\s]+$`)
@@ -56,7 +57,7 @@ func ReadVolume(t StorageType, id VolumeID) (Volume, error) {
 			return Volume{}, unknownShape(t, id)
 		}
 		owner, v.Format = m[1], "raw"
-		if m[2] != "" {
+		if strings.HasSuffix(id.Name, ".qcow2") {
 			v.Format = "qcow2"
 		}
 	case StorageLVMThin:
