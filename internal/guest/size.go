@@ -148,6 +148,8 @@ func requestHint(text string) error {
 		return errors.New("it is negative; write the whole size that is wanted, such as \"8G\"")
 	case strings.HasPrefix(trimmed, "+"):
 		return errors.New("it is relative; write the whole size that is wanted, such as \"8G\"")
+	case sizePattern.MatchString(text):
+		return errors.New("larger than Proxmox can hold")
 	case sizePattern.MatchString(trimmed):
 		return fmt.Errorf("no spaces are allowed; write %q", clip(trimmed))
 	case sizePattern.MatchString(upper):
