@@ -15,4 +15,6 @@ type Backup struct {
 	Mode    string   // snapshot, suspend, stop
 	Exclude []string // paths inside the guest that are left out
 	Notes   string
+	// Compress is Proxmox's word for the compression; "" means zstd.
+	Compress string
 }

@@ -1,5 +1,7 @@
 package guest
 
+import "slices"
+
 // Login says who the provider is to Proxmox.
 type Login struct {
 	User       string // "ci@pve!pvrx" or "root@pam"
@@ -29,12 +31,26 @@ type HA struct {
 	Fields  map[string]string // every field, to be put back
 }
 
-// BackupJob is a backup job that covers a guest.
+// BackupJob is an enabled backup job.
 type BackupJob struct {
-	ID      string
-	NextRun int64 // seconds since 1970; 0 when not scheduled
-	Covers  []VMID
-	All     bool // "all" or pool jobs cover parking guests too
+	ID       string
+	NextRun  int64  // seconds since 1970; 0 when not scheduled
+	Covers   []VMID // guests it names, and the members of its pool
+	All      bool   // it covers every guest that Excluded does not name, parking guests too
+	Excluded []VMID
+	Pool     string // it covers whatever is in this pool, "" for none
+	Node     string // it covers only guests on this node, "" for any
+}
+
+// Reaches reports whether the job backs up a guest on a node that is, or would be, in a pool ("" for none).
+func (j BackupJob) Reaches(id VMID, node, pool string) bool {
+	switch {
+	case j.Node != "" && j.Node != node, slices.Contains(j.Excluded, id):
+		return false
+	case j.All, j.Pool != "" && j.Pool == pool:
+		return true
+	}
+	return slices.Contains(j.Covers, id)
 }
 
 // ACLEntry is one access control entry.
