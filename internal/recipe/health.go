@@ -1,0 +1,145 @@
+package recipe
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+)
+
+// text is the probe as the record keeps it, "" for none.
+func (h *Health) text() string {
+	if h == nil {
+		return ""
+	}
+	data, err := json.Marshal(h)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// probe is the probe to ask: the configuration's, else the record's.
+func (o *operation) probe() (*Health, error) {
+	if o.req.Health != nil {
+		return o.req.Health, nil
+	}
+	if o.j.Health == "" {
+		return nil, nil
+	}
+	h := new(Health)
+	if err := json.Unmarshal([]byte(o.j.Health), h); err != nil {
+		return nil, fmt.Errorf("cannot read the health check in the record: %w", err)
+	}
+	return h, nil
+}
+
+// healthy asks the probe until it succeeds or its time ends. Health is what the probe says, never "running".
+func (o *operation) healthy(ctx context.Context) error {
+	h, err := o.probe()
+	if err != nil || h == nil {
+		return err
+	}
+	limit := h.Timeout
+	if limit <= 0 {
+		limit = 2 * time.Minute
+	}
+	deadline := o.c.now().Add(limit)
+	for tries := 0; ; tries++ {
+		err := o.askProbe(ctx, *h)
+		if err == nil {
+			return nil
+		}
+		if o.c.now().After(deadline) || tries > 10000 {
+			return fmt.Errorf("not healthy within %s: %w", limit, err)
+		}
+		if slept := o.c.sleep(ctx, min(2*time.Second, waitFor(tries))); slept != nil {
+			return errors.Join(err, slept)
+		}
+	}
+}
+
+func (o *operation) askProbe(ctx context.Context, h Health) error {
+	host := h.Host
+	if host == "" {
+		var err error
+		if host, err = o.address(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if h.TCP > 0 {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(h.TCP)))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	if h.HTTP == nil {
+		return nil
+	}
+	return askHTTP(ctx, host, *h.HTTP)
+}
+
+func askHTTP(ctx context.Context, host string, p HTTPProbe) error {
+	scheme := "http"
+	if p.TLS {
+		scheme = "https"
+	}
+	url := scheme + "://" + net.JoinHostPort(host, strconv.Itoa(p.Port)) + "/" + strings.TrimPrefix(p.Path, "/")
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	// A fresh guest has a certificate that nobody could know yet; the probe asks whether it answers, not who it is.
+	client := &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, //nolint:gosec // see above
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	_ = res.Body.Close()
+	switch {
+	case p.Status == 0 && res.StatusCode >= 200 && res.StatusCode < 400, p.Status == res.StatusCode:
+		return nil
+	}
+	return fmt.Errorf("%s answers %s", url, res.Status)
+}
+
+// address is the guest's own address: what its interfaces say while it runs, else a static one from its configuration.
+func (o *operation) address(ctx context.Context) (string, error) {
+	addresses, err := o.host.Addresses(ctx, o.guest)
+	if err == nil {
+		networks, _ := guest.Config{Values: o.j.Config}.Networks()
+		for _, n := range networks {
+			for mac, all := range addresses {
+				if !strings.EqualFold(mac, n.MAC()) {
+					continue
+				}
+				for _, a := range all {
+					if ip := net.ParseIP(strings.Split(a, "/")[0]); ip != nil && !ip.IsLinkLocalUnicast() {
+						return ip.String(), nil
+					}
+				}
+			}
+		}
+	}
+	networks, _ := guest.Config{Values: o.j.Config}.Networks()
+	for _, n := range networks {
+		if ip, _, err := net.ParseCIDR(n.Options["ip"]); err == nil {
+			return ip.String(), nil
+		}
+	}
+	return "", errors.Join(fmt.Errorf("CT %d has no address to probe yet; health_check.host would name one", o.guest.VMID), err)
+}
