@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
@@ -34,7 +35,7 @@ func Acknowledge(g guest.Guest) Acknowledgements {
 		switch {
 		case key == "parent":
 			a.Parent = value
-		case holdsStorage(key):
+		case isMount(key), isDevice(key):
 			a.Values[key] = canonical(value)
 		}
 	}
@@ -77,9 +78,11 @@ func (a Acknowledgements) Precondition() string {
 
 // canonical puts the options of a config value into one order: Proxmox prints them sorted, people who edit files do not.
 func canonical(value string) string {
-	volume, options, found := strings.Cut(value, ",")
+	source, options, found := strings.Cut(value, ",")
 	if !found {
 		return value
 	}
-	return volume + "," + strings.Join(sorted(strings.Split(options, ",")), ",")
+	parts := strings.Split(options, ",")
+	slices.Sort(parts)
+	return source + "," + strings.Join(parts, ",")
 }

@@ -1,11 +1,18 @@
 package preview
 
-import "fmt"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+)
 
 // Blocker is one named reason not to go on, with what was found and what to do about it.
 type Blocker struct {
 	Code Code
-	// Subject is what it is about: a guest, a key, a volume id, a storage.
+	// Title is one line that starts with the guest and ends with the code.
+	Title string
+	// Subject is what it is about: a guest, a key, a volume id, a storage, a path.
 	Subject string
 	// Attribute is the argument that would fix it: "erase", "drop", "allow", "rootfs.size", "name", "vmid", "template",
 	// "reconcile", "backup.storage", ...; empty when no argument can.
@@ -15,7 +22,13 @@ type Blocker struct {
 	Remedy string
 }
 
-// Text returns one paragraph for people: subject and code, what was found, what to do.
-func (b Blocker) Text() string {
-	return fmt.Sprintf("%s (%s): %s %s", b.Subject, b.Code, b.Found, b.Remedy)
+// Text returns one paragraph for people: what was found, then what to do.
+func (b Blocker) Text() string { return b.Found + " " + b.Remedy }
+
+// sortBlockers puts blockers into the order of the codes and drops repetitions, so that the order of reads cannot show.
+func sortBlockers(all []Blocker) []Blocker {
+	slices.SortFunc(all, func(a, b Blocker) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), guest.CompareKeys(a.Subject, b.Subject), cmp.Compare(a.Found, b.Found))
+	})
+	return slices.Compact(all)
 }

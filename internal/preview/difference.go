@@ -1,0 +1,91 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+)
+
+// Difference is one way in which a guest is no longer what a plan saw. An empty Was or Now means absent.
+type Difference struct{ Key, Was, Now string }
+
+// The keys of differences that are not about a config key.
+const (
+	differsGuest  = "vmid"
+	differsNode   = "node"
+	differsParent = "parent"
+)
+
+// Text is a whole sentence for people: "mp3 (local-lvm:vm-5001-disk-9, 4 GiB) was added."
+func (d Difference) Text() string { return guest.Printable(d.sentence()) }
+
+func (d Difference) sentence() string {
+	switch d.Key {
+	case differsGuest:
+		return fmt.Sprintf("It is guest %s, not guest %s.", d.Now, d.Was)
+	case differsNode:
+		return fmt.Sprintf("The guest moved from node %s to node %s.", orUnknown(d.Was), orUnknown(d.Now))
+	case differsParent:
+		switch {
+		case d.Was == "":
+			return fmt.Sprintf("Snapshot %s was taken.", d.Now)
+		case d.Now == "":
+			return fmt.Sprintf("Snapshot %s was the newest one; there is none now.", d.Was)
+		}
+		return fmt.Sprintf("The newest snapshot is %s, not %s.", d.Now, d.Was)
+	}
+	switch {
+	case d.Was == "":
+		return fmt.Sprintf("%s (%s) was added.", d.Key, shown(d.Key, d.Now))
+	case d.Now == "":
+		return fmt.Sprintf("%s (%s) is gone.", d.Key, shown(d.Key, d.Was))
+	}
+	return fmt.Sprintf("%s was %s and is %s.", d.Key, d.Was, d.Now)
+}
+
+// shown is a config value for people: the volume, and its size when it has one.
+func shown(key, value string) string {
+	m, err := guest.ParseMount(key, value)
+	if err != nil {
+		return value
+	}
+	if size, _, err := guest.ReadSize(m.SizeText); err == nil && size > 0 {
+		return m.Source + ", " + size.GiB()
+	}
+	return m.Source
+}
+
+// Compare lists what changed since a was taken, in the order of keys; none means that the guest is what the plan saw.
+func (a Acknowledgements) Compare(now Acknowledgements) []Difference {
+	var all []Difference
+	if a.VMID != now.VMID {
+		all = append(all, Difference{Key: differsGuest, Was: a.VMID.String(), Now: now.VMID.String()})
+	}
+	if a.Node != now.Node {
+		all = append(all, Difference{Key: differsNode, Was: a.Node, Now: now.Node})
+	}
+	if a.Parent != now.Parent {
+		all = append(all, Difference{Key: differsParent, Was: a.Parent, Now: now.Parent})
+	}
+	keys := append(sortedKeys(a.Values), sortedKeys(now.Values)...)
+	guest.SortKeys(keys)
+	for _, key := range slices.Compact(keys) {
+		if a.Values[key] != now.Values[key] {
+			all = append(all, Difference{Key: key, Was: a.Values[key], Now: now.Values[key]})
+		}
+	}
+	return all
+}
+
+// CompareDuring is Compare without what the journal says this operation changed itself: a key whose volume is set aside may
+// be gone, and snapshots that it deletes with consent may be gone. Everything else still counts, also another value under a
+// key that was set aside, and a snapshot that was taken meanwhile.
+func (a Acknowledgements) CompareDuring(now Acknowledgements, j guest.Journal) []Difference {
+	return slices.DeleteFunc(a.Compare(now), func(d Difference) bool {
+		if d.Key == differsParent {
+			return len(j.Snaps) > 0 && slices.Contains(j.Snaps, d.Was) && (d.Now == "" || slices.Contains(j.Snaps, d.Now))
+		}
+		return d.Now == "" && slices.ContainsFunc(j.Parked, func(p guest.ParkedVolume) bool { return p.Key == d.Key })
+	})
+}
