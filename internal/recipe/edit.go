@@ -88,7 +88,7 @@ func (o *operation) halfMade(ctx context.Context, ref guest.Ref, since int64) (m
 		}
 		var task FoundTask
 		if since > 0 {
-			if task, err = o.host.FindTask(ctx, ref.Node, "vzcreate", ref.VMID, since); err != nil {
+			if task, err = o.host.FindTask(ctx, ref.Node, o.makes(), ref.VMID, since); err != nil {
 				return 0, err
 			}
 		}
@@ -115,4 +115,12 @@ type stubError struct{ ref guest.Ref }
 
 func (e stubError) Error() string {
 	return fmt.Sprintf("CT %d is the unfinished stub of a create that was killed, locked for ever: as root on %s run: pct unlock %d && pct destroy %d", e.ref.VMID, e.ref.Node, e.ref.VMID, e.ref.VMID)
+}
+
+// makes is the type of the task that makes a guest in this operation.
+func (o *operation) makes() string {
+	if o.j.Kind == kindRollback {
+		return "vzrestore"
+	}
+	return "vzcreate"
 }

@@ -29,7 +29,14 @@ type operation struct {
 	warnings       []string
 	started        bool // anything was changed
 	doubt          bool // a destroy was sent and its answer never came
+	decline        bool // a person rolls back: the refused install goes into the contract with the record's end
 }
+
+// The kinds of operations that a record names.
+const (
+	kindReinstall = "reinstall"
+	kindRollback  = "rollback" // past the point of no return, from the operation's own archive
+)
 
 // Budgets. Before the point of no return a lock is somebody's backup: giving up is cheap. Past it, waiting is.
 const (
@@ -89,7 +96,7 @@ func (c *Container) begin(req Request, seen Observation, facts preview.Facts, ju
 		timeout = 2 * time.Hour
 	}
 	o.j = guest.Journal{
-		Version: 1, Operation: guest.NewOperationID(seen.Ref.VMID, now.UTC().Format("20060102"), c.random()[:4]), Kind: "reinstall",
+		Version: 1, Operation: guest.NewOperationID(seen.Ref.VMID, now.UTC().Format("20060102"), c.random()[:4]), Kind: kindReinstall,
 		Guest: seen.Ref.VMID, Parking: o.parking.VMID, Holder: seen.Ref.VMID, Node: seen.Ref.Node, Runner: o.runner,
 		State: guest.JournalDoing, Started: now.Unix(), Updated: now.Unix(), Until: now.Add(timeout).Unix(),
 		Wanted:    guest.Install{Template: want.Template, Triggers: want.Triggers, RootfsStorage: rootfsStorage(seen.Config, want)},
@@ -156,6 +163,9 @@ func (c *Container) resumed(req Request, seen Observation, login guest.Login) *o
 // engine is the operation as stages: back up → claim → rehearse → stop → (delete snapshots) → park each → guard →
 // destroy → create → return each → (return references) → restore → start → settle. The point of no return is destroy.
 func (o *operation) engine() stage.Operation {
+	if o.j.Kind == kindRollback {
+		return o.rollback()
+	}
 	var stages []stage.Stage
 	if o.j.Archive != "" {
 		stages = append(stages, o.backUp())

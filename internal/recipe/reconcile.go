@@ -59,9 +59,10 @@ func (o *operation) resume(ctx context.Context) (Result, error) {
 // operation's own archive.
 func (o *operation) rollBack(ctx context.Context) (Result, error) {
 	engine := o.engine()
-	if engine.Past(o.position()) {
+	if engine.Crossed(o.position()) {
 		return o.restoreArchive(ctx)
 	}
+	o.decline = true
 	return o.report(ctx, engine.TakeBack(ctx, o.position()))
 }
 

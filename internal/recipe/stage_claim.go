@@ -47,6 +47,10 @@ func (o *operation) claim() stage.Stage {
 					return false, nil
 				}
 				n.Journal = nil
+				if o.decline {
+					declined := o.declined(n.Contract)
+					n.Contract = &declined
+				}
 				return true, nil
 			})
 			if err == nil {

@@ -30,6 +30,9 @@ func (o *operation) bringBack(i int) stage.Stage {
 	return stage.Stage{
 		Name: "return " + o.j.Parked[i].Key,
 		Do: func(ctx context.Context) error {
+			if err := o.stillOurs(ctx); err != nil {
+				return err
+			}
 			if err := o.halt(ctx, o.guest); err != nil { // somebody started it: it would run without its data (hazard B7)
 				return err
 			}

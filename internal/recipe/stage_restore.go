@@ -29,6 +29,9 @@ func (o *operation) refer() stage.Stage {
 	return stage.Stage{
 		Name: "return references",
 		Do: func(ctx context.Context) error {
+			if err := o.stillOurs(ctx); err != nil {
+				return err
+			}
 			for range o.j.Refs { // one key a request: Proxmox writes none of them when one fails
 				if err := o.edit(ctx, o.guest, func(c guest.Config) (map[string]string, []string) {
 					for key, value := range missing(c) {
@@ -70,6 +73,9 @@ func (o *operation) restore() stage.Stage {
 }
 
 func (o *operation) doRestore(ctx context.Context) error {
+	if err := o.stillOurs(ctx); err != nil {
+		return err
+	}
 	firewall, err := o.host.Firewall(ctx, o.parking)
 	if err != nil {
 		return fmt.Errorf("cannot read the firewall kept on parking guest CT %d: %w", o.parking.VMID, err)
@@ -164,7 +170,7 @@ func (o *operation) aclNow(ctx context.Context) (map[string]bool, error) {
 func (o *operation) restoreKeys(ctx context.Context) error {
 	for _, key := range []string{"tags", "onboot"} {
 		want := o.j.Config[key]
-		if key == "tags" && (strings.TrimSpace(want) == "" || o.dropped(key)) {
+		if key == "tags" && (strings.TrimSpace(want) == "" || contains(o.j.Drop, key)) {
 			continue
 		}
 		if err := o.edit(ctx, o.guest, func(c guest.Config) (map[string]string, []string) {
@@ -235,6 +241,9 @@ func (o *operation) start() stage.Stage {
 	return stage.Stage{
 		Name: "start",
 		Do: func(ctx context.Context) error {
+			if err := o.stillOurs(ctx); err != nil {
+				return err
+			}
 			if err := o.startIfItRan(ctx); err != nil {
 				return err
 			}
@@ -257,8 +266,8 @@ func (o *operation) doSettle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !o.ours(config, o.guest.VMID) {
-		return &lostError{winner: guest.ReadNotes(config.Description()).For(o.guest.VMID).Journal}
+	if !o.mine(config) {
+		return takenError{ref: o.guest}
 	}
 	if err := o.complete(config); err != nil {
 		return err
@@ -271,11 +280,14 @@ func (o *operation) doSettle(ctx context.Context) error {
 		}
 	}
 	contract := o.contract()
+	if o.j.Kind == kindRollback {
+		contract = o.declined(guest.ReadNotes(config.Description()).For(o.guest.VMID).Contract)
+	}
 	if err := o.editNotes(ctx, o.guest, func(n *guest.Notes) (bool, error) {
 		if n.Journal == nil || n.Journal.Operation != o.j.Operation {
 			return false, &lostError{winner: n.Journal}
 		}
-		if n.Contract != nil && n.Contract.Instance == contract.Instance {
+		if n.Contract != nil && n.Contract.Instance == contract.Instance && n.Contract.Operation == contract.Operation {
 			return false, nil
 		}
 		n.Contract = &contract

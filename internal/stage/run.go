@@ -11,6 +11,8 @@ import (
 type Operation struct {
 	Stages  []Stage
 	Journal Journal
+	// Past says that the point of no return was crossed before the first stage: nothing here is ever taken back.
+	Past bool
 	// UndoTime bounds taking back; FinishTime bounds what runs past the point of no return. Neither is cut short by the
 	// caller's context: stopping there is the dangerous choice.
 	UndoTime, FinishTime time.Duration
@@ -92,8 +94,8 @@ func (o Operation) TakeBack(ctx context.Context, at Position) Report {
 	return o.back(ctx, k, nil)
 }
 
-// Past reports whether a position lies past the point of no return for certain.
-func (o Operation) Past(at Position) bool {
+// Crossed reports whether a position lies past the point of no return for certain.
+func (o Operation) Crossed(at Position) bool {
 	k, err := o.find(at)
 	return err == nil && k > o.final()
 }
@@ -109,6 +111,9 @@ func (o Operation) find(at Position) (int, error) {
 
 // final is the index of the stage that crosses the point of no return; an operation without one never crosses it.
 func (o Operation) final() int {
+	if o.Past {
+		return -1
+	}
 	for k, s := range o.Stages {
 		if s.Final {
 			return k
