@@ -169,14 +169,14 @@ func (j *judge) held(id guest.VolumeID) bool {
 // decideElsewhere handles volumes that only the pending section or a snapshot names.
 func (j *judge) decideElsewhere(v *volume) {
 	where := "snapshot " + v.section
-	if v.section == "pending" {
+	if v.section == pendingSection {
 		where = "the pending section"
 	}
 	if j.foreign(*v) {
 		v.set(DataExcluded, MountDropped, fmt.Sprintf("belongs to guest %d; only %s names it", v.Owner, where))
 		return
 	}
-	if v.section == "pending" {
+	if v.section == pendingSection {
 		v.set(DataErased, MountDropped, "a destroy frees volumes of the pending section too")
 	} else {
 		v.set(DataErased, MountDropped, fmt.Sprintf("only %s names it: once that is deleted it is unused, and the destroy frees it", where))
@@ -187,4 +187,4 @@ func (j *judge) decideElsewhere(v *volume) {
 }
 
 // isStored reports whether a destroy looks at the volumes of a section: the current and the pending one.
-func isStored(section string) bool { return section == "" || section == "pending" }
+func isStored(section string) bool { return section == "" || section == pendingSection }

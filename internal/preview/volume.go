@@ -8,11 +8,14 @@ import (
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 )
 
+// pendingSection is how Proxmox itself names the section: no snapshot can have that name.
+const pendingSection = "pve:pending"
+
 // volume is a storage key under judgement.
 type volume struct {
 	Fate
 	key     string         // without the section: "mp0"
-	section string         // "", "pending" or the snapshot's name
+	section string         // "", pendingSection or the snapshot's name
 	id      guest.VolumeID // zero for host paths and for what cannot be read
 	shape   guest.Volume   // what the name says, when known
 	listed  bool           // the storage lists it
@@ -57,11 +60,11 @@ func (j *judge) collect() {
 		}
 		m, err := guest.ParseMount(c.Key, c.Value)
 		if err != nil {
-			j.unreadable(guest.BadKey{Key: c.Key, Value: c.Value, Why: err.Error()}, "pending")
+			j.unreadable(guest.BadKey{Key: c.Key, Value: c.Value, Why: err.Error()}, pendingSection)
 			continue
 		}
 		if m.Kind == guest.SourceVolume {
-			j.add(seen, m, "pending")
+			j.add(seen, m, pendingSection)
 		}
 	}
 	snapshots := slices.Clone(g.Snapshots)
@@ -143,7 +146,7 @@ func inSection(key, section string) string {
 	switch section {
 	case "":
 		return key
-	case "pending":
+	case pendingSection:
 		return key + " (pending)"
 	}
 	return key + "@" + section
@@ -167,7 +170,7 @@ func sectionRank(section string) int {
 	switch section {
 	case "":
 		return 1
-	case "pending":
+	case pendingSection:
 		return 2
 	}
 	return 3
