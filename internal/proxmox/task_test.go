@@ -193,7 +193,8 @@ func TestLostAnswerIsLookedUpAndNeverAskedAgain(t *testing.T) {
 
 // A task that is accounted for already is not taken for the one whose answer was lost.
 func TestLostAnswerPassesOverTasksThatAreAccountedFor(t *testing.T) {
-	h, _ := scripted(t, lostServer(func() string { return "[" + row("vzstart", "5001", "ci@pve!pvrx", time.Now()) + "]" }))
+	only := row("vzstart", "5001", "ci@pve!pvrx", time.Now())
+	h, _ := scripted(t, lostServer(func() string { return "[" + only + "]" }))
 	wantNoError(t, h.Start(context.Background(), ct))
 	wantOutcome(t, h.Start(context.Background(), ct), guest.OutcomeUnknown)
 }
