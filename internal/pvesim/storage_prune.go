@@ -1,0 +1,80 @@
+package pvesim
+
+func (s *Server) registerPrune() {
+	s.route("GET", "/nodes/{node}/storage/{storage}/prunebackups", dryPrune)
+	s.route("DELETE", "/nodes/{node}/storage/{storage}/prunebackups", runPrune)
+}
+
+// pruneSetting is the retention a call asks for, else the storage's own.
+func (k *call) pruneSetting(s *storage) string {
+	if v := k.str("prune-backups"); v != "" {
+		return v
+	}
+	return s.conf["prune-backups"]
+}
+
+func dryPrune(k *call) (any, error) {
+	s, err := k.c.storageActive(k.vars["storage"], k.node())
+	if err != nil {
+		return nil, err
+	}
+	keep, limited := keepLast(k.pruneSetting(s))
+	rows := []map[string]any{}
+	left := map[string]int{}
+	for _, v := range s.sorted(k.node()) {
+		if v.vtype != "backup" || k.has("vmid") && v.owner != atoi(k.str("vmid")) {
+			continue
+		}
+		mark := "keep"
+		if v.protected {
+			mark = "protected"
+		}
+		rows = append(rows, map[string]any{"volid": v.id(), "ctime": v.created.Unix(), "type": v.subtype(), "vmid": v.owner, "mark": mark})
+	}
+	for i := len(rows) - 1; i >= 0 && limited; i-- {
+		if rows[i]["mark"] != "keep" {
+			continue
+		}
+		group := rows[i]["type"].(string) + "/" + itoa(rows[i]["vmid"].(int))
+		if left[group]++; left[group] > keep {
+			rows[i]["mark"] = "remove"
+		}
+	}
+	return rows, nil
+}
+
+func runPrune(k *call) (any, error) {
+	s, err := k.c.storageActive(k.vars["storage"], k.node())
+	if err != nil {
+		return nil, err
+	}
+	keep, limited := keepLast(k.pruneSetting(s))
+	node := k.node()
+	return k.startTask("prunebackups", s.id, nil, func(t *task) error {
+		if !limited {
+			return nil
+		}
+		for vmid := range s.backupOwners(node) {
+			if k.has("vmid") && vmid != atoi(k.str("vmid")) {
+				continue
+			}
+			for _, kind := range []guestKind{kindLXC, kindQEMU} {
+				for _, id := range s.prune(node, vmid, kind.String(), keep) {
+					t.logf("removing backup '%s'", id)
+				}
+			}
+		}
+		return nil
+	}), nil
+}
+
+// backupOwners are the guests that have backups on the storage.
+func (s *storage) backupOwners(node string) map[int]bool {
+	owners := map[int]bool{}
+	for _, v := range s.on(node) {
+		if v.vtype == "backup" && v.owned {
+			owners[v.owner] = true
+		}
+	}
+	return owners
+}
