@@ -10,7 +10,7 @@ import (
 
 var (
 	// vmDiskRE is a disk to be made: a storage, unless there is a default, and a size in GiB.
-	vmDiskRE     = regexp.MustCompile(`^(?:([^/:\s]+):)?(\d+(?:\.\d+)?)$`)
+	vmDiskRE      = regexp.MustCompile(`^(?:([^/:\s]+):)?(\d+(?:\.\d+)?)$`)
 	driveKeyRE    = regexp.MustCompile(`^(?:ide[0-3]|sata[0-5]|scsi(?:[12]?[0-9]|30)|virtio(?:[0-9]|1[0-5])|efidisk0|tpmstate0)$`)
 	cloudInitRE   = regexp.MustCompile(`[:/](?:vm-\d+-)?cloudinit(?:\.(?:raw|qcow2|qcow|qed|vmdk|cloop))?$`)
 	cloudInitNew  = regexp.MustCompile(`^(?:([^/:\s]+):)?cloudinit$`)
