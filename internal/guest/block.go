@@ -39,6 +39,7 @@ var (
 	headerPattern  = regexp.MustCompile(`^v([0-9]{1,6})(?: ([a-z0-9]+) ([0-9a-f]{16}))?( .*)?$`)
 	journalPattern = regexp.MustCompile(`^pvrx: [a-z_]+ (op-[0-9a-z-]*)`)
 	payloadPattern = regexp.MustCompile(`^(?:\{.*|[A-Za-z0-9+/=]{16,})$`)
+	stumpPattern   = regexp.MustCompile(`^[A-Za-z0-9+/=]{1,15}$`) // of a payload, when it is all that is left
 	contractStart  = regexp.MustCompile(`^pvrx: the block below records`)
 	kindPattern    = regexp.MustCompile(`^[a-z_]+$`)
 )

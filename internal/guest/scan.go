@@ -57,10 +57,15 @@ func scan(lines []string) []found {
 			continue
 		}
 		if kind, operation := lineForPeople(line); kind != 0 && (i+1 == len(lines) || !openingPattern.MatchString(bare(lines[i+1]))) {
-			blocks = append(blocks, found{from: i, to: i + 1, problem: &Problem{
+			f := found{from: i, to: i + 1, problem: &Problem{
 				Kind: ProblemTruncated, Block: kind, Operation: operation,
 				Sentence: fmt.Sprintf("the notes hold the first line of a %s block but not the block", kind),
-			}})
+			}}
+			if onlyBeginning(lines[f.to:], fence+"pvrx-"+kind.String()) {
+				f.to = len(lines)
+			}
+			blocks = append(blocks, f)
+			i = f.to - 1
 		}
 	}
 	return blocks
@@ -80,6 +85,9 @@ func readBlock(lines []string, at int) found {
 	for f.to < len(lines) && payloadPattern.MatchString(bare(lines[f.to])) {
 		body = append(body, bare(lines[f.to]))
 		f.to++
+	}
+	if len(body) == 0 && f.to < len(lines) && stumpPattern.MatchString(bare(lines[f.to])) && onlyBeginning(lines[f.to+1:], "") {
+		f.to = len(lines)
 	}
 	closed := f.to < len(lines) && bare(lines[f.to]) == fence
 	if closed {
@@ -103,9 +111,9 @@ func readBlock(lines []string, at int) found {
 		}
 		return fail(ProblemOlder, "its format version %s is not known", header[1])
 	}
-	cutOff := !closed && onlyFence(lines[f.to:])
 	switch {
-	case cutOff:
+	case !closed && onlyBeginning(lines[f.to:], fence):
+		f.to = len(lines)
 		return fail(ProblemTruncated, "it ends early")
 	case header == nil || header[2] == "" || header[4] != "":
 		return fail(ProblemDamaged, "its first line cannot be read")
@@ -160,10 +168,10 @@ func lineForPeople(line string) (kind BlockKind, operation string) {
 	return BlockJournal, operation
 }
 
-// onlyFence reports whether nothing is left but line ends and the beginning of a closing fence.
-func onlyFence(lines []string) bool {
+// onlyBeginning reports whether nothing is left but line ends and the beginning of a line that belongs there.
+func onlyBeginning(lines []string, of string) bool {
 	for _, line := range lines {
-		if line = bare(line); line != "" && !strings.HasPrefix(fence, line) {
+		if line = bare(line); line != "" && !strings.HasPrefix(of, line) {
 			return false
 		}
 	}
