@@ -362,8 +362,7 @@ func (a *access) effective(who identity, only string) map[string]map[string]int 
 	for _, e := range a.acl {
 		paths[e.path] = true
 	}
-	for id, p := range a.pools {
-		paths["/pool/"+id] = true
+	for _, p := range a.pools {
 		for vmid := range p.vms {
 			paths[vmPath(vmid)] = true
 		}

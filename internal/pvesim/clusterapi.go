@@ -79,7 +79,12 @@ func clusterStatus(k *call) (any, error) {
 		if name == k.c.local {
 			local = 1
 		}
-		rows = append(rows, map[string]any{"type": "node", "id": "node/" + name, "name": name, "level": "", "ip": "192.0.2." + itoa(10+i), "nodeid": i + 1, "online": online, "local": local})
+		nodeID := i + 1
+		if len(k.c.nodes) == 1 {
+			// without corosync nobody numbers nodes
+			nodeID = 0
+		}
+		rows = append(rows, map[string]any{"type": "node", "id": "node/" + name, "name": name, "level": "", "ip": "192.0.2." + itoa(10+i), "nodeid": nodeID, "online": online, "local": local})
 	}
 	return rows, nil
 }

@@ -21,7 +21,12 @@ var leftOut = []struct {
 	calls string // "file index" or "file index-index"
 	part  string // "all", "data", "exit" or "message"
 	why   string
-}{}
+}{
+	{"ct2 90", "data", "a container's conversion to a template runs on after the answer, here it is done with it"},
+	{"ct2 109", "data", "figures of a new guest are not known for some seconds, here they are at once"},
+	{"qemu2 6", "data", "the recorded VM had crashed"},
+	{"qemu2 21-25", "data", "the recorded VM archive was not real: its TPM state came back with another size"},
+}
 
 // replay plays the recordings against a simulated server that is built like the recorded one.
 type replay struct {
@@ -63,7 +68,7 @@ func newReplay(t *testing.T) *replay {
 }
 
 var busybox = Template{OSType: "alpine", OCI: &OCIImage{
-	Entrypoint: []string{"/entry.sh", "arg one"}, Cmd: []string{"--flag"}, Env: []string{"PATH=/bin", "APP=demo"},
+	Entrypoint: []string{"/entry.sh", "arg one"}, Cmd: []string{"--flag"}, Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "APP_MODE=prod", "WITH_SPACE=a b"},
 	User: true, UID: 1000, GID: 1000, WorkingDir: "/data", StopSignal: "SIGUSR1", Volumes: []string{"/data/vol"},
 }}
 
@@ -104,7 +109,7 @@ func caller(rec Recording) string {
 var callers = map[string]string{
 	"lxc 61": "op@pve!lab", "lxc 66": "none@pve!lab", "lxc 67": "none@pve!lab", "lxc 68": "bad secret", "lxc 69": "bad secret", "lxc 70": "bad secret", "lxc 71": "nobody",
 	"lxc 72": "op@pve!lab", "lxc 74": "op@pve!lab",
-	"qemu 86": "ro@pve!lab",
+	"qemu 75": "none@pve!lab", "qemu 76": "op@pve!lab", "qemu 77": "op@pve!lab",
 	"oci 2":   "ro@pve!lab",
 	"perm 24": "st@pve!tt", "perm 25": "st@pve!tt", "perm 26": "st@pve!tt", "perm 27": "st@pve!tt", "perm 29": "st@pve!tt",
 	"perm 54": "none@pve!lab",
@@ -112,12 +117,17 @@ var callers = map[string]string{
 
 // hidden are the steps between recorded calls that no recording shows, by the call they come before.
 var hidden = map[string]func(*replay){
-	"lxc 54":   func(r *replay) { r.c.guests[101].conf.kv["lock"] = "backup" },
-	"lxc 60":   func(r *replay) { delete(r.c.guests[101].conf.kv, "lock") },
-	"ct2 95":   func(r *replay) { r.c.AddVolume("pve", "local:iso/x.iso", 1) },
-	"qemu 74":  func(r *replay) { r.c.guests[201].conf.kv["lock"] = "backup" },
-	"qemu 79":  func(r *replay) { delete(r.c.guests[201].conf.kv, "lock") },
-	"perm 46":  func(r *replay) { r.call("POST", "/nodes/pve/lxc", "root@pam!lab", map[string]string{"vmid": "165", "ostemplate": "local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst", "rootfs": "local:1"}) },
+	"lxc 54":  func(r *replay) { r.c.guests[101].conf.kv["lock"] = "backup" },
+	"lxc 60":  func(r *replay) { delete(r.c.guests[101].conf.kv, "lock") },
+	"ct2 95":  func(r *replay) { r.c.AddVolume("pve", "local:iso/x.iso", 1) },
+	"qemu 66": func(r *replay) { r.c.guests[201].conf.kv["lock"] = "backup" },
+	"qemu 70": func(r *replay) { delete(r.c.guests[201].conf.kv, "lock") },
+	"perm 46": func(r *replay) {
+		r.call("POST", "/nodes/pve/lxc", "root@pam!lab", map[string]string{"vmid": "165", "ostemplate": "local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst", "rootfs": "local:1"})
+	},
+	"perm 28": func(r *replay) {
+		r.call("POST", "/access/users/st@pve/token/uu", "root@pam!lab", map[string]string{"privsep": "0"})
+	},
 	"perm 50": func(r *replay) {
 		a := r.call("POST", "/nodes/pve/qemu", "root@pam!lab", map[string]string{"vmid": "166"})
 		upid, _ := a.data.(string)
@@ -210,8 +220,8 @@ func (r *replay) play(rec Recording) []string {
 			diffs = append(diffs, fmt.Sprintf("%s: recorded %q, simulated %q", part, want, got))
 		}
 	}
-	differ("status", fmt.Sprint(rec.Status, " ", steady(rec.Reason)), fmt.Sprint(got.status, " ", steady(got.reason)))
-	differ("message", steady(rec.Message), steady(got.message))
+	differ("status", fmt.Sprint(rec.Status, " ", text(rec.Reason)), fmt.Sprint(got.status, " ", text(got.reason)))
+	differ("message", text(rec.Message), text(got.message))
 	differ("errors", fmt.Sprint(rec.Errors), fmt.Sprint(got.errors))
 	ours, _ := got.data.(string)
 	if upid != nil && rec.Method != "GET" && strings.HasPrefix(ours, "UPID:") {
@@ -220,7 +230,7 @@ func (r *replay) play(rec Recording) []string {
 		status, _ := exit.data.(map[string]any)
 		is, _ := status["exitstatus"].(string)
 		if rec.Exit != "" {
-			differ("exit", steady(rec.Exit), steady(is))
+			differ("exit", text(rec.Exit), text(is))
 		}
 	}
 	differ("data", shape(rec.Data), shape(got.data))
@@ -245,8 +255,11 @@ func steady(s string) string {
 	for _, rule := range steadyRules {
 		s = rule.re.ReplaceAllString(s, rule.to)
 	}
-	return strings.TrimRight(s, " \n")
+	return s
 }
+
+// text is a message without what no two runs share and without the white space it ends in.
+func text(s string) string { return strings.TrimRight(steady(s), " \n") }
 
 // volatileKeys are answer fields whose values are a matter of the moment; that they are there counts.
 var volatileKeys = setOf("ctime", "used", "pid", "pstart", "starttime", "endtime", "uptime", "snaptime", "cpu", "mem", "netin", "netout",
@@ -283,7 +296,7 @@ func shaped(key string, v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = shaped("", e)
+			out[i] = shaped(key, e)
 		}
 		if key != "lxc" {
 			sort.Slice(out, func(i, j int) bool { return shape(out[i]) < shape(out[j]) })

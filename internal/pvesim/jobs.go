@@ -105,7 +105,7 @@ func listJobs(k *call) (any, error) {
 func createJob(k *call) (any, error) {
 	id := k.str("id")
 	if id == "" {
-		id = "backup-" + k.c.newUUID()[24:]
+		id = k.c.newUUID()
 	}
 	if k.c.jobs[id] != nil {
 		return nil, die("Job '%s' already exists", id)

@@ -46,8 +46,8 @@ func createVM(k *call) (any, error) {
 }
 
 func (k *call) mayCreateVM(vmid int, pool string) error {
-	if pool != "" && k.c.access.pools[pool] == nil {
-		return die("pool '%s' does not exist", pool)
+	if err := k.checkPool(pool); err != nil {
+		return err
 	}
 	if s := k.str("storage"); s != "" {
 		if err := k.need("/storage/"+s, "Datastore.AllocateSpace"); err != nil {

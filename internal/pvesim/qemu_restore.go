@@ -171,22 +171,14 @@ func (k *call) rescan(t *task, g *guest) {
 	}
 }
 
-// archiveVM is what a backup of the VM holds.
-func (c *Cluster) archiveVM(g *guest) *archive {
-	a := &archive{kind: kindQEMU, vmid: g.vmid, name: g.vmName(), conf: g.conf.clone(), fw: g.fw.clone(), disks: map[string]archivedDisk{}}
-	for key := range g.conf.kv {
-		if unusedKeyRE.MatchString(key) || key == "parent" || key == "lock" {
-			delete(a.conf.kv, key)
-		}
+// driveMapLine is the line of a VM's archived configuration that says which device in the archive
+// holds a drive, and where the drive was.
+func driveMapLine(key string, saved archivedDisk) string {
+	d, _ := parseDrive(key, saved.value)
+	sid, _, _ := splitVolID(d.file())
+	device := "drive-" + key
+	if key == "tpmstate0" {
+		device += "-backup"
 	}
-	for _, key := range driveKeys(g.conf.kv, false) {
-		d, ok := parseDrive(key, g.conf.kv[key])
-		if !ok || d.isCDROM() || d.opts["backup"] == "0" || key == "efidisk0" && g.conf.kv["bios"] != "ovmf" {
-			continue
-		}
-		if v := c.volume(g.node, d.file()); v != nil {
-			a.disks[key] = archivedDisk{value: g.conf.kv[key], size: v.size, format: v.format, content: maps.Clone(v.content)}
-		}
-	}
-	return a
+	return "#qmdump#map:" + key + ":" + device + ":" + sid + ":" + saved.format + ":\n"
 }

@@ -415,7 +415,12 @@ func (k *call) setVMKey(t *task, g *guest, key, value string, set map[string]str
 		}
 		g.pending.kv[key] = normalTags(value)
 	case key == "description":
-		g.pending.kv[key] = strings.TrimRight(value, "\n")
+		value = strings.TrimRight(value, "\n")
+		g.pending.kv[key] = value
+		if value == "" {
+			delete(g.pending.kv, key)
+			delete(g.conf.kv, key)
+		}
 	case key == "cipassword":
 		g.conf.kv[key] = value
 	case netRE.MatchString(key):

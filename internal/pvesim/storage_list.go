@@ -224,7 +224,12 @@ func showVolume(k *call) (any, error) {
 	if v.size == 0 && n.format != "subvol" {
 		return nil, die("volume '%s' has size zero", volid)
 	}
-	m := map[string]any{"path": k.c.volumePath(volid), "size": v.size, "used": v.used(), "format": n.format}
+	size := v.size
+	if v.vtype != "images" && v.vtype != "backup" {
+		// such a file is looked at as a disk, which has whole sectors
+		size = (size + 511) / 512 * 512
+	}
+	m := map[string]any{"path": k.c.volumePath(volid), "size": size, "used": v.used(), "format": n.format}
 	if v.vtype == "backup" {
 		m["notes"] = v.notes
 		m["protected"] = boolInt(v.protected)

@@ -381,5 +381,10 @@ func extractConfig(k *call) (any, error) {
 	}
 	var b strings.Builder
 	v.archive.conf.render(&b)
+	for _, key := range sortedKeys(v.archive.disks) {
+		if v.archive.kind == kindQEMU {
+			b.WriteString(driveMapLine(key, v.archive.disks[key]))
+		}
+	}
 	return b.String(), nil
 }
