@@ -30,7 +30,7 @@ var leftOut = []struct {
 
 // replay plays the recordings against a simulated server that is built like the recorded one.
 type replay struct {
-	t   *testing.T
+	t   testing.TB
 	c   *Cluster
 	srv *Server
 	now time.Time
@@ -38,7 +38,7 @@ type replay struct {
 	upids map[string]string
 }
 
-func newReplay(t *testing.T) *replay {
+func newReplay(t testing.TB) *replay {
 	r := &replay{t: t, now: time.Unix(1796102180, 0), upids: map[string]string{}}
 	r.c = NewCluster(Options{Nodes: []string{"pve"}, Now: func() time.Time { return r.now }})
 	everything := []string{"images", "rootdir", "vztmpl", "iso", "backup", "snippets", "import"}

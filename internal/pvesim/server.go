@@ -492,3 +492,6 @@ func (s *Server) Handler() http.Handler {
 		w.Write(r.body)
 	})
 }
+
+// Client is an HTTP client whose requests reach the server without any network.
+func (s *Server) Client() *http.Client { return &http.Client{Transport: s} }
