@@ -76,7 +76,7 @@ func works(t Task, id guest.VMID) bool {
 func (j *judge) records() []guest.Journal {
 	newest := map[string]guest.Journal{}
 	for _, r := range []*guest.Journal{j.f.Journal.Journal, j.f.Elsewhere} {
-		if r == nil || r.Guest != j.id() || j.claimed() && r.Operation == j.w.Operation {
+		if r == nil || r.Guest != j.id() || r.Operation == j.w.Operation {
 			continue
 		}
 		if have, ok := newest[r.Operation]; !ok || r.Sequence > have.Sequence {
@@ -92,7 +92,7 @@ func (j *judge) records() []guest.Journal {
 
 // operating reports whether an operation of ours or another's has this guest, so that its absence is expected.
 func (j *judge) operating() bool {
-	return j.claimed() || len(j.records()) > 0
+	return j.w.Operation != "" || len(j.records()) > 0
 }
 
 // judgeRecords blocks while an operation has the guest. One that is stuck, or whose time is over, waits for a person.

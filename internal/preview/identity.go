@@ -19,10 +19,8 @@ func (j *judge) judgeIdentity() {
 	j.judgeCluster()
 	switch {
 	case f.Presence != guest.Present && f.Presence != guest.Absent:
-		if f.NodeOnline {
-			j.block(Blocker{Code: CodeNodeOffline, Subject: id.String(), Found: fmt.Sprintf("Whether guest %d exists could not be determined.", id),
-				Remedy: "Unknown is not missing: plan again when all nodes answer."})
-		}
+		j.block(Blocker{Code: CodeNodeOffline, Subject: id.String(), Found: fmt.Sprintf("Whether guest %d exists could not be determined: its node does not answer, or this login may not see it (VM.Audit on /vms/%d).", id, id),
+			Remedy: "Unknown is not missing: plan again when all nodes answer."})
 		return
 	case f.Presence == guest.Absent:
 		if !j.operating() {
@@ -49,7 +47,8 @@ func (j *judge) judgeIdentity() {
 // judgeCluster asks whether the cluster can carry an operation.
 func (j *judge) judgeCluster() {
 	f := j.f
-	if !f.NodeOnline {
+	known := f.Presence == guest.Present || f.Presence == guest.Absent && f.Guest.Node != ""
+	if known && !f.NodeOnline {
 		j.block(Blocker{Code: CodeNodeOffline, Subject: f.Guest.Node, Found: fmt.Sprintf("Node %s does not answer, so nothing is known about guest %d.", orUnknown(f.Guest.Node), j.id()),
 			Remedy: "Plan again when the node is back."})
 	}

@@ -74,8 +74,20 @@ func (j *judge) dropped(key string) bool { return slices.Contains(j.w.Drop, key)
 // allowed reports whether the configuration waives a code.
 func (j *judge) allowed(c Code) bool { return c.Waivable() && slices.Contains(j.w.Allow, c.String()) }
 
-// claimed reports whether this judgement is asked for by the operation that holds the guest already.
-func (j *judge) claimed() bool { return j.w.Operation != "" }
+// claimed reports whether this judgement is asked for by the operation that holds the guest already: then its record, its
+// backup and its parking guest are there, and need no room any more. A parking VMID is chosen because it owns nothing, so
+// that one which owns volumes is at work.
+func (j *judge) claimed() bool {
+	if j.w.Operation != "" {
+		return true
+	}
+	for _, row := range j.f.Volumes {
+		if row.Owner == j.f.Parking.VMID && row.Owner != 0 && row.Content != "backup" {
+			return true
+		}
+	}
+	return false
+}
 
 func (j *judge) warn(format string, args ...any) {
 	j.warnings = append(j.warnings, guest.Printable(fmt.Sprintf(format, args...)))

@@ -18,7 +18,8 @@ func (j *judge) judgeLost() {
 	if names := j.snapshotNames(); len(names) > 0 {
 		j.lost["snapshots"] = fmt.Sprintf("lost: %s (%s)", plural(len(names), "snapshot"), guest.Printable(strings.Join(names, ", ")))
 	}
-	j.loses("firewall", f.Firewall.OK, f.Firewall.Why, f.Firewall.Value != (Firewall{}), returns)
+	// The firewall is read when it is copied to the parking guest, before anything is stopped; a copy that fails is undone.
+	j.loses("firewall", true, "", !f.Firewall.OK || f.Firewall.Value != (Firewall{}), returns)
 	j.loses("ACL", f.ACL.OK, f.ACL.Why, len(f.ACL.Value) > 0, j.lostACL())
 	j.loses("pool", f.Pool.OK, f.Pool.Why, f.Pool.Value != "", returns)
 	j.loses("HA", f.HA.OK, f.HA.Why, f.HA.Value.Managed, returns)

@@ -13,10 +13,12 @@ type Need struct {
 	Privileges []string // any of them is enough
 	Paths      []string // held on any of them is enough
 	Lasting    bool     // must not hang on what the destroy removes
+	Optional   bool     // without it another guest's volume is not put back, which is for drop to accept
 	For        string   // what it is used for, in a few words
 }
 
-// Needs lists the rights that the reinstall of a container uses. root@pam with a password has them all.
+// Needs lists the rights that the reinstall of a container uses, and with them every path that must be asked for before
+// Container can answer. root@pam with a password has them all.
 func Needs(f Facts, w Want) []Need {
 	j := newJudge(f, w)
 	if !j.readable() {
@@ -25,28 +27,6 @@ func Needs(f Facts, w Want) []Need {
 	j.collect()
 	j.decide()
 	return j.needs()
-}
-
-// Paths lists every path that must be asked for, so that Container can answer: those of Needs, and those that decide
-// whether other guests' volumes can be put back.
-func Paths(f Facts, w Want) []string {
-	j := newJudge(f, w)
-	if !j.readable() {
-		return nil
-	}
-	j.collect()
-	j.decide()
-	var paths []string
-	for _, n := range j.needs() {
-		paths = append(paths, n.Paths...)
-	}
-	for _, v := range j.volumes {
-		if j.foreign(v) {
-			paths = append(paths, "/storage/"+v.id.Storage, "/vms/"+v.Owner.String())
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
 }
 
 func (j *judge) needs() []Need {
@@ -77,7 +57,21 @@ func (j *judge) needs() []Need {
 		on("VM.Allocate", "making the guest in its pool", false, "/pool/"+j.f.Pool.Value)
 	}
 	needs = append(needs, j.storageNeeds()...)
+	needs = append(needs, j.referenceNeeds()...)
 	return append(needs, j.bridgeNeeds()...)
+}
+
+// referenceNeeds are the rights to name other guests' volumes: together, or Datastore.Allocate on the storage alone.
+func (j *judge) referenceNeeds() []Need {
+	var needs []Need
+	for _, v := range j.volumes {
+		if j.foreign(v) && v.section == "" {
+			needs = append(needs,
+				Need{Privileges: []string{"Datastore.Audit", "Datastore.Allocate"}, Paths: []string{"/storage/" + v.id.Storage}, Optional: true, For: "putting " + v.key + " back"},
+				Need{Privileges: []string{"VM.Config.Disk"}, Paths: []string{"/vms/" + v.Owner.String()}, Optional: true, For: "putting " + v.key + " back"})
+		}
+	}
+	return needs
 }
 
 func (j *judge) path() string { return "/vms/" + j.id().String() }

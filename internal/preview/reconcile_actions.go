@@ -32,13 +32,18 @@ func (c *reconciler) judgeRollback() {
 		return
 	}
 	c.lost["root file system"] = "returns from " + guest.Printable(c.r.Backup) + ", as it was then"
-	if !c.f.Backups.OK {
+	id, err := guest.ParseVolumeID(c.r.Backup)
+	if _, listed := c.f.Volumes[id]; err == nil && listed {
+		return
+	}
+	if slices.ContainsFunc(c.f.Backups.Value, func(row guest.StoredVolume) bool { return row.ID == id }) {
+		return
+	}
+	if !c.f.Listed[id.Storage] && !c.f.Backups.OK {
 		c.unseen("backups", c.f.Backups.Why, "Datastore.Audit on the backup storage and VM.Backup on /vms")
 		return
 	}
-	if !slices.ContainsFunc(c.f.Backups.Value, func(row guest.StoredVolume) bool { return row.ID.String() == c.r.Backup }) {
-		c.refuse(fmt.Sprintf("The backup %s is no longer listed.", c.r.Backup))
-	}
+	c.refuse(fmt.Sprintf("The backup %s is no longer listed.", c.r.Backup))
 }
 
 // judgeWhereabouts asks whether every volume that was set aside is where the record, or the world, says.

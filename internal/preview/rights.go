@@ -68,6 +68,7 @@ func (j *judge) lacking(needs []Need) {
 			})
 		}
 		switch {
+		case n.Optional:
 		case !any(j.may):
 			missing[where] = append(missing[where], what)
 		case n.Lasting && !any(j.lasts):
@@ -120,8 +121,5 @@ func (j *judge) judgeACL() {
 	}
 	if !j.f.Pool.OK {
 		j.unseen("pools", j.f.Pool.Why, "Pool.Audit on the pools")
-	}
-	if !j.f.Firewall.OK {
-		j.unseen("firewall rules", j.f.Firewall.Why, "VM.Audit on "+j.path())
 	}
 }
