@@ -1,19 +1,13 @@
 package guest
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
-	"strings"
-	"unicode/utf16"
 )
 
 // A block is a line for people and a fence of three lines:
@@ -30,8 +24,6 @@ const (
 	encodingJSON = "json" // the payload is JSON in ASCII
 	encodingGzip = "gzip" // the payload is such JSON, compressed, in base64
 	contractLine = "pvrx: the block below records what this guest was made from, please keep it"
-	// payloadLimit bounds what a payload may unpack to: far above what notes of NotesLimit hold in practice.
-	payloadLimit = 1 << 20
 )
 
 var (
@@ -80,85 +72,6 @@ func encodeBlock(kind BlockKind, line string, content any) string {
 func checksum(kind BlockKind, encoding, payload string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "pvrx-%s v%d %s\n%s", kind, blockVersion, encoding, payload))
 	return hex.EncodeToString(sum[:8])
-}
-
-// ascii writes JSON without a character that an editor, a browser or a terminal could change or hide.
-func ascii(plain []byte) string {
-	var out strings.Builder
-	for _, r := range string(plain) {
-		switch {
-		case r >= 0x20 && r < 0x7f:
-			out.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		}
-	}
-	return out.String()
-}
-
-func pack(payload string) string {
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		panic("guest: the compression level is a constant: " + err.Error())
-	}
-	// A bytes.Buffer takes every write, so neither call can fail.
-	_, _ = w.Write([]byte(payload))
-	_ = w.Close()
-	return base64.StdEncoding.EncodeToString(packed.Bytes())
-}
-
-func unpack(payload string) ([]byte, error) {
-	packed, err := base64.StdEncoding.Strict().DecodeString(payload)
-	if err != nil {
-		return nil, errors.New("its payload is not base64")
-	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, errors.New("its payload is not compressed as it says")
-	}
-	plain, err := io.ReadAll(io.LimitReader(r, payloadLimit+1))
-	if err != nil || len(plain) > payloadLimit {
-		return nil, errors.New("its payload cannot be unpacked")
-	}
-	return plain, nil
-}
-
-// errNewer marks content that only a newer pvrx can have written.
-var errNewer = errors.New("it holds fields that this pvrx does not know, so a newer one wrote it; use that one")
-
-// decodePayload reads a payload into a *Journal or a *Contract. A field that this version does not know makes it unusable:
-// to drop it at the next write would lose what a newer pvrx relies on.
-func decodePayload(kind BlockKind, encoding, sum, payload string, into any) error {
-	if checksum(kind, encoding, payload) != sum {
-		return errors.New("its checksum does not match its content")
-	}
-	plain := []byte(payload)
-	switch encoding {
-	case encodingJSON:
-	case encodingGzip:
-		var err error
-		if plain, err = unpack(payload); err != nil {
-			return err
-		}
-	default:
-		return fmt.Errorf("its encoding %q is not known", clip(encoding))
-	}
-	decoder := json.NewDecoder(bytes.NewReader(plain))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		if strings.Contains(err.Error(), "unknown field") {
-			return errNewer
-		}
-		return errors.New("its content is not what a " + kind.String() + " holds")
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("its content goes on after its end")
-	}
-	return nil
 }
 
 // check tells a journal that says nothing usable from one that can be acted on. It is about form, not about truth.

@@ -73,3 +73,12 @@ func escapeLength(s string, first rune, size int) int {
 	}
 	return n
 }
+
+// clip shortens untrusted text for use inside an error.
+func clip(text string) string {
+	const most = 60
+	if runes := []rune(Printable(text)); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return Printable(text)
+}
