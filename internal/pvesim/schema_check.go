@@ -17,8 +17,7 @@ const (
 )
 
 var (
-	integerRE = regexp.MustCompile(`^[+-]?\d+$`)
-	numberRE  = regexp.MustCompile(`^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$`)
+	numberRE = regexp.MustCompile(`^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$`)
 )
 
 // check validates the arguments of a call, those of the path included, and normalises booleans to
@@ -117,6 +116,13 @@ func (p *property) check(value, path string) string {
 	return ""
 }
 
+func isInteger(v string) bool {
+	if v != "" && (v[0] == '-' || v[0] == '+') {
+		v = v[1:]
+	}
+	return isDigits(v)
+}
+
 func plainNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 func (p *property) checkType(value string) string {
@@ -125,7 +131,7 @@ func (p *property) checkType(value string) string {
 	case "boolean":
 		ok = value == "0" || value == "1"
 	case "integer":
-		ok = integerRE.MatchString(value)
+		ok = isInteger(value)
 	case "number":
 		ok = numberRE.MatchString(value)
 	}

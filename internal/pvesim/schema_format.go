@@ -13,7 +13,6 @@ var (
 	configIDRE   = regexp.MustCompile(`^(?i:[a-z][a-z0-9_-]+)$`)
 	idRE         = regexp.MustCompile(`^(?i:[a-z][a-z0-9\-_.]*[a-z0-9])$`)
 	vmidRE       = regexp.MustCompile(`^[1-9][0-9]{2,8}$`)
-	nodeNameRE   = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?$`)
 	volumeIDRE   = regexp.MustCompile(`^(?i:([a-z][a-z0-9\-_.]*[a-z0-9])):(.+)$`)
 	macRE        = regexp.MustCompile(`^(?i:[a-f0-9][02468ace](?::[a-f0-9]{2}){5})$`)
 	dnsNameRE    = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?\.)*[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?$`)
@@ -73,9 +72,9 @@ func byRegexp(re *regexp.Regexp, text string, withValue bool) func(string) error
 func namedFormats(name string) func(string) error {
 	switch name {
 	case "pve-vmid":
-		return byRegexp(vmidRE, "value does not look like a valid VM ID", false)
+		return checkVMID
 	case "pve-node":
-		return byRegexp(nodeNameRE, "value does not look like a valid node name", false)
+		return checkNodeName
 	case "pve-configid":
 		return byRegexp(configIDRE, "invalid configuration ID '%s'", true)
 	case "pve-bridge-id":
@@ -172,6 +171,24 @@ func namedFormats(name string) func(string) error {
 		return byRegexp(bootDeviceRE, "invalid boot device '%s'", true)
 	case "pve-ha-resource-or-vm-id":
 		return byRegexp(haResourceRE, "unable to parse HA resource '%s'", true)
+	}
+	return nil
+}
+
+// checkVMID and checkNodeName look at nearly every request, so they do without regular expressions.
+func checkVMID(v string) error {
+	if len(v) < 3 || len(v) > 9 || v[0] == '0' || !isDigits(v) {
+		return errors.New("value does not look like a valid VM ID")
+	}
+	return nil
+}
+
+func checkNodeName(v string) error {
+	bad := v == "" || v[0] == '-' || v[len(v)-1] == '-' || strings.ContainsFunc(v, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
+	})
+	if bad {
+		return errors.New("value does not look like a valid node name")
 	}
 	return nil
 }

@@ -22,6 +22,11 @@ func (k *call) volumeAccess(vmid int, volid, vtype string) error {
 	if vtype != "" && n.vtype != vtype && (vtype != "rootdir" || n.vtype != "images") {
 		return die("unable to use volume %s - content type needs to be '%s'", volid, vtype)
 	}
+	return k.mayRead(sid, n, vmid, volid)
+}
+
+// mayRead is the part of volumeAccess that depends on the caller's rights.
+func (k *call) mayRead(sid string, n volName, vmid int, volid string) error {
 	path := "/storage/" + sid
 	if k.may(path, "Datastore.Allocate") {
 		return nil

@@ -103,7 +103,7 @@ func listContent(k *call) (any, error) {
 			continue
 		case vmid != 0 && (kind == "images" || kind == "rootdir" || kind == "backup") && v.owner != vmid:
 			continue
-		case k.volumeAccess(0, v.id(), "") != nil:
+		case k.mayRead(s.id, v.volName, 0, v.id()) != nil:
 			continue
 		}
 		rows = append(rows, v.row(kind))
