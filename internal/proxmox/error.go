@@ -118,6 +118,9 @@ func connectionWords(err error, q question) string {
 		err = wrapped.Err
 	}
 	words := shorten(guest.Printable(err.Error()), maxWords)
+	if cert := (*tls.CertificateVerificationError)(nil); errors.As(err, &cert) {
+		words += "; give the certificate of its authority, or the fingerprint of its own"
+	}
 	switch {
 	case q.slow:
 		words = "no answer came in time"

@@ -89,6 +89,7 @@ func (h *Host) patiently(ctx context.Context, r request, attempt func() *Error) 
 			h.waiting(Wait{Op: r.op, Guest: r.ref, Words: err.Words})
 		}
 		if !sleep(ctx, pause) {
+			err.cause = ctx.Err()
 			return err
 		}
 		pause = min(pause*3/2, h.pace.LockMost)
@@ -121,8 +122,8 @@ func (h *Host) exchange(ctx context.Context, r request, out any) *Error {
 		q.wrote, q.slow = wrote.Load(), sendCtx.Err() != nil
 		e := translate(err, q)
 		e.Words = hide(e.Words, append(h.login.secrets(), r.secrets()...))
-		if cause := ctx.Err(); cause != nil {
-			e.cause = cause
+		if e.lost && ctx.Err() != nil {
+			e.cause = ctx.Err()
 		}
 		if e.Status == http.StatusUnauthorized {
 			h.login.refused()

@@ -95,8 +95,13 @@ func (h *Host) Content(ctx context.Context, node, storage string, owner guest.VM
 	volumes := make([]guest.StoredVolume, 0, len(rows))
 	for _, row := range rows {
 		id, err := guest.ParseVolumeID(string(row.ID))
-		if err != nil {
+		switch {
+		case err == nil:
+		case row.Content == "rootdir" || row.Content == "images":
+			// A guest's volume that cannot be named cannot be accounted for either.
 			return nil, &Error{Op: op, Kind: guest.OutcomeUnreachable, Words: err.Error()}
+		default:
+			continue // a file with an odd name is nobody's volume
 		}
 		volumes = append(volumes, guest.StoredVolume{
 			ID: id, Owner: guest.VMID(row.Owner), Content: string(row.Content), Format: string(row.Format),

@@ -55,6 +55,9 @@ func (h *Host) runOnce(ctx context.Context, j job) (ended, *Error) {
 	if err := json.Unmarshal(raw, &name); err != nil {
 		return ended{}, unreadable(j.request, err)
 	}
+	if name == "OK" && slices.Contains(j.types, "vzdump") {
+		return ended{}, refuse(j.op, j.ref, guest.OutcomeMissing, "node %s has no such guest", j.ref.Node)
+	}
 	task, err := parseUPID(string(name))
 	if err != nil {
 		return ended{}, &Error{Op: j.op, Guest: j.ref, Kind: guest.OutcomeUnknown, Words: "the answer names no task: " + err.Error()}
