@@ -42,10 +42,10 @@ func (c *Cluster) AddVM(spec VMSpec) {
 		g.conf.set(key, value)
 	}
 	for key, files := range spec.Files {
-		d, _ := parseDrive(key, g.conf.kv[key])
+		d, ok := parseDrive(key, g.conf.kv[key])
 		v := c.volume(g.node, d.file())
-		if v == nil {
-			panic("pvesim: no disk " + key)
+		if !ok || v == nil {
+			panic("pvesim: no disk " + key + ": " + g.conf.kv[key])
 		}
 		maps.Copy(v.content, files)
 	}
@@ -68,9 +68,9 @@ func (c *Cluster) mustDisk(g *guest, key, value string) string {
 	if m == nil {
 		return value
 	}
-	format := p.value("format")
+	format := c.targetFormat(m[1], "raw", p.value("format"))
 	p.drop("format")
-	volid, err := c.alloc(g.node, m[1], g.vmid, format, "", int64(parseGiB(m[2])*(1<<30)))
+	volid, err := c.alloc(g.node, m[1], g.vmid, format, "", wantedSize(m[2]+"G", 0))
 	if err != nil {
 		panic("pvesim: " + err.Error())
 	}
