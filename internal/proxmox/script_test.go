@@ -110,8 +110,8 @@ const testToken = "ci@pve!pvrx=11111111-2222-3333-4444-555555555555"
 func quick() Pace {
 	return Pace{
 		Request: 2 * time.Second, PollFirst: time.Millisecond, PollMost: 2 * time.Millisecond,
-		LockFirst: time.Millisecond, LockMost: 2 * time.Millisecond, Locked: 50 * time.Millisecond,
-		Blind: 30 * time.Millisecond, Find: 40 * time.Millisecond, Grace: 40 * time.Millisecond, Settle: 60 * time.Millisecond,
+		LockFirst: time.Millisecond, LockMost: 2 * time.Millisecond, Locked: 200 * time.Millisecond,
+		Blind: 300 * time.Millisecond, Find: 150 * time.Millisecond, Grace: 150 * time.Millisecond, Settle: 200 * time.Millisecond,
 	}
 }
 
