@@ -7,5 +7,5 @@ import {
 resource "pvrx_container_reinstall" "web1" {
   vmid     = 5001
   name     = "web1" # the container's hostname as it is now
-  template = "local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst"
+  template = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
 }

@@ -6,7 +6,7 @@ variable "root_password" {
 resource "pvrx_container_reinstall" "web1" {
   vmid     = 5001
   name     = "web1"
-  template = "local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst"
+  template = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
   rootfs   = { size = "16GiB" }
   triggers = { again = "2026-12-01" } # another value here reinstalls
 
