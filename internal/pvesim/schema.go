@@ -126,11 +126,15 @@ func (s *schema) prepare(p *property) {
 	}
 }
 
-// perlRegexp anchors a pattern of the schema and turns Perl's flag notation into Go's.
+var longRepeatRE = regexp.MustCompile(`\{0,\d{4,}\}`)
+
+// perlRegexp anchors a pattern of the schema and turns Perl's flag notation into Go's. Repetitions of
+// more than Go counts become unlimited.
 func perlRegexp(p string) *regexp.Regexp {
 	for _, r := range [][2]string{{"(?^:", "(?:"}, {"(?^i:", "(?i:"}, {"(?^u:", "(?:"}, {"{,", "{0,"}, {`\0`, `\x00`}} {
 		p = strings.ReplaceAll(p, r[0], r[1])
 	}
+	p = longRepeatRE.ReplaceAllString(p, "*")
 	return regexp.MustCompile("^(?s:" + p + ")$")
 }
 
