@@ -27,11 +27,25 @@ func showPreview(p preview.Preview, installUnknown bool) types.Object {
 		"fates":         textMap(p.Fates()),
 		"erased":        textMap(p.Erased()),
 		"erased_bytes":  types.Int64Value(int64(p.ErasedBytes)),
-		"also_lost":     textMap(p.AlsoLost),
+		"also_lost":     textMap(together(p.AlsoLost)),
 		"blockers":      showBlockers(p.Blockers),
 		"root_password": text(p.RootPassword),
 		"precondition":  text(p.Precondition),
 	})
+}
+
+// together puts what has the same end into one row, "ACL, firewall, pool" = "returns": a plan should fit a screen.
+func together(lost map[string]string) map[string]string {
+	things := map[string][]string{}
+	for thing, end := range lost {
+		things[end] = append(things[end], thing)
+	}
+	rows := make(map[string]string, len(things))
+	for end, names := range things {
+		slices.Sort(names)
+		rows[strings.Join(names, ", ")] = end
+	}
+	return rows
 }
 
 func showBlockers(blockers []preview.Blocker) types.List {
