@@ -21,7 +21,7 @@ func (c *Container) apply(ctx context.Context, req Request) (Result, error) {
 	}
 	wanted := guest.Install{Template: req.Want.Template, Triggers: req.Want.Triggers, RootfsStorage: req.Want.Rootfs.Storage}
 	due, installed := pending(seen, wanted, req.Installed)
-	if !due && !req.Want.RehearseOnly {
+	if !due && seen.Journal == nil && !req.Want.RehearseOnly {
 		return c.grow(ctx, req, seen, installed)
 	}
 	facts, err := c.facts(ctx, c.Host, seen, req.Want, nil)

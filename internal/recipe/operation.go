@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
@@ -117,6 +119,8 @@ func (c *Container) begin(req Request, seen Observation, facts preview.Facts, ju
 	for _, f := range judged.Volumes {
 		o.fate(f)
 	}
+	// Proxmox gives a volume that arrives the lowest free number: in the order of their names they get their names back.
+	slices.SortStableFunc(o.j.Parked, func(a, b guest.ParkedVolume) int { return guest.CompareKeys(numbered(a), numbered(b)) })
 	if facts.Pool.OK {
 		o.j.Pool = facts.Pool.Value
 	}
@@ -150,6 +154,15 @@ func (o *operation) fate(f preview.Fate) {
 	}
 }
 
+// numbered is a parked volume's name up to its number: "local:5001/vm-5001-disk-2".
+func numbered(p guest.ParkedVolume) string {
+	name, _, _ := strings.Cut(p.Value, ",")
+	for _, format := range []string{".raw", ".qcow2", ".subvol", ".vmdk"} {
+		name = strings.TrimSuffix(name, format)
+	}
+	return name
+}
+
 // resumed takes up the record of an operation that stopped half-way.
 func (c *Container) resumed(req Request, seen Observation, login guest.Login) *operation {
 	j := *seen.Journal
@@ -174,7 +187,7 @@ func (o *operation) engine() stage.Operation {
 	if len(o.j.Snaps) > 0 {
 		stages = append(stages, o.deleteSnapshots())
 	}
-	for i := range o.j.Parked {
+	for i := len(o.j.Parked) - 1; i >= 0; i-- { // last first, so that an undo brings them back first to last
 		stages = append(stages, o.park(i))
 	}
 	stages = append(stages, o.guard(), o.destroy(), o.create())

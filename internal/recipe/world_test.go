@@ -3,7 +3,7 @@ package recipe_test
 import (
 	"context"
 	"fmt"
-	"strings"
+	"net/http"
 	"testing"
 	"time"
 
@@ -39,6 +39,7 @@ type world struct {
 	server  *pvesim.Server
 	token   string
 	clock   time.Time
+	kept    map[string]map[string]string // identity -> content of what must survive
 }
 
 func newWorld() *world {
@@ -92,10 +93,10 @@ func newWorld() *world {
 }
 
 // host connects to the world without any network.
-func (w *world) host(t testing.TB) *proxmox.Host {
+func (w *world) host(t testing.TB, transport http.RoundTripper) *proxmox.Host {
 	t.Helper()
 	h, err := proxmox.Connect(context.Background(), proxmox.Settings{
-		Endpoints: []string{"https://pve1:8006"}, APIToken: w.token, Transport: w.server, Pace: fast(),
+		Endpoints: []string{"https://pve1:8006"}, APIToken: w.token, Transport: transport, Pace: fast(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -106,17 +107,19 @@ func (w *world) host(t testing.TB) *proxmox.Host {
 func fast() proxmox.Pace {
 	const ms = time.Millisecond
 	return proxmox.Pace{
-		Request: 50 * ms, PollFirst: 10 * time.Microsecond, PollMost: ms, LockFirst: 10 * time.Microsecond, LockMost: ms,
-		Locked: 20 * ms, Blind: 20 * ms, Find: 5 * ms, Grace: 50 * ms, Settle: 20 * ms,
+		Request: 1500 * ms, PollFirst: 10 * time.Microsecond, PollMost: ms, LockFirst: 10 * time.Microsecond, LockMost: ms,
+		Locked: 20 * ms, Blind: 100 * ms, Find: 20 * ms, Grace: 500 * ms, Settle: 50 * ms,
 	}
 }
 
 // container is the recipe over the world, with a clock that only sleeping moves.
-func (w *world) container(t testing.TB) *recipe.Container {
+func (w *world) container(t testing.TB) *recipe.Container { return w.containerOver(t, w.server) }
+
+func (w *world) containerOver(t testing.TB, transport http.RoundTripper) *recipe.Container {
 	t.Helper()
 	n := 0
 	return &recipe.Container{
-		Host:   w.host(t),
+		Host:   w.host(t, transport),
 		Clock:  func() time.Time { return w.clock },
 		Random: func() string { n++; return fmt.Sprintf("%04x%04x", n, time.Now().UnixNano()&0xffff) },
 		Sleep: func(ctx context.Context, d time.Duration) error {
@@ -158,13 +161,4 @@ func (w *world) journal(t testing.TB, id guest.VMID) *guest.Journal {
 		t.Fatal(err)
 	}
 	return seen.Journal
-}
-
-// contractLine is the one thing that a finished reinstall leaves in a world beside the new system.
-func withoutContract(dump string) string {
-	var lines []string
-	for line := range strings.Lines(dump) {
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "")
 }
