@@ -45,8 +45,12 @@ func reasons() []reason {
 		{code: CodeProtected, name: "protection", make: func(f *Facts, _ *Want) { f.set("protection", "1") }},
 		{code: CodeLocked, name: "backup", make: func(f *Facts, _ *Want) { f.set("lock", "backup") }},
 		{code: CodeLocked, name: "a word nobody knows", make: func(f *Facts, _ *Want) { f.set("lock", "frobnicate") }},
-		{code: CodeTaskRunning, name: "migration", make: func(f *Facts, _ *Want) { f.Tasks.Value = []Task{{Type: "vzmigrate", ID: "5001"}} }},
-		{code: CodeTaskRunning, name: "on the parking guest", make: func(f *Facts, _ *Want) { f.Tasks.Value = []Task{{Type: "vzcreate", ID: "900000"}} }},
+		{code: CodeTaskRunning, name: "migration", make: func(f *Facts, _ *Want) {
+			f.Tasks.Value = []Task{{UPID: "UPID:pve1:1:2:3:vzmigrate:5001:root@pam:", Type: "vzmigrate", ID: "5001", User: "root@pam"}}
+		}},
+		{code: CodeTaskRunning, name: "on the parking guest", make: func(f *Facts, _ *Want) {
+			f.Tasks.Value = []Task{{UPID: "UPID:pve1:1:2:3:vzcreate:900000:root@pam:", Type: "vzcreate", ID: "900000", User: "root@pam"}}
+		}},
 		{code: CodeIsTemplate, name: "template", make: func(f *Facts, _ *Want) { f.set("template", "1") }},
 		{code: CodePendingChanges, name: "memory", make: func(f *Facts, _ *Want) { f.Guest.Pending = []guest.Change{{Key: "memory", Value: "4096"}} }},
 		{code: CodePendingChanges, name: "a delete of a mount", make: func(f *Facts, _ *Want) { f.Guest.Pending = []guest.Change{{Key: "mp0", Delete: true}} }, also: []Code{CodeNotPreservable}},
@@ -55,9 +59,9 @@ func reasons() []reason {
 		{code: CodeMountUnclassified, name: "shape unknown", make: func(f *Facts, _ *Want) { f.set("mp3", "local-lvm:strange,mp=/x") }},
 		{code: CodeMountUnclassified, name: "two owners", make: func(f *Facts, _ *Want) { f.stored("local-lvm:vm-5001-disk-7", 5002, guest.GiB) }},
 		{code: CodeMountUnclassified, name: "not listed", make: func(f *Facts, _ *Want) { delete(f.Volumes, volumeID("local-lvm:vm-5001-disk-1")) }},
-		{code: CodeMountUnclassified, name: "no rootfs", make: func(f *Facts, _ *Want) { f.unset("rootfs") }, also: []Code{CodeStorageUnavailable}},
-		{code: CodeMountUnclassified, name: "rootfs of another guest", make: func(f *Facts, _ *Want) { f.set("rootfs", "local-lvm:vm-5002-disk-1,size=50G") }},
-		{code: CodeMountUnclassified, name: "rootfs is a directory", make: func(f *Facts, _ *Want) { f.set("rootfs", "/srv/ct") }, also: []Code{CodeStorageUnavailable}},
+		{code: CodeMountUnclassified, name: "no rootfs", make: func(f *Facts, _ *Want) { f.unset("rootfs") }},
+		{code: CodeMountUnclassified, name: "rootfs of another guest", make: func(f *Facts, _ *Want) { f.set("rootfs", "local-lvm:vm-5002-disk-8,size=50G") }},
+		{code: CodeMountUnclassified, name: "rootfs is a directory", make: func(f *Facts, _ *Want) { f.set("rootfs", "/srv/ct") }},
 		{code: CodeMountUnclassified, name: "a broken network", make: func(f *Facts, _ *Want) { f.set("net1", "") }},
 		{code: CodeMountUnclassified, name: "no owner", make: func(f *Facts, _ *Want) {
 			f.Storages["san"] = guest.Storage{Name: "san", Type: guest.StorageISCSI, Content: []string{"rootdir"}, Enabled: true, Active: true}
@@ -74,7 +78,7 @@ func reasons() []reason {
 		}},
 		{code: CodeStorageUnavailable, name: "disabled", make: func(f *Facts, _ *Want) { f.edit("local-lvm", func(s *guest.Storage) { s.Enabled = false }) }},
 		{code: CodeStorageUnavailable, name: "content list silent", make: func(f *Facts, _ *Want) { delete(f.Listed, "local-lvm") }},
-		{code: CodeStorageUnavailable, name: "wanted rootfs storage", make: func(_ *Facts, w *Want) { w.Rootfs.Storage = "nowhere" }, also: []Code{CodePrivileges}},
+		{code: CodeStorageUnavailable, name: "wanted rootfs storage", make: func(_ *Facts, w *Want) { w.Rootfs.Storage = "nowhere" }},
 		{code: CodeStorageUnavailable, name: "wanted backup storage", make: func(_ *Facts, w *Want) { w.Backup = &Backup{Storage: "tank"} }},
 		{code: CodeNotPreservable, name: "subvolume on dir", make: func(f *Facts, _ *Want) {
 			f.set("mp3", "local:5001/subvol-5001-disk-3.subvol,mp=/x")
@@ -149,7 +153,7 @@ func reasons() []reason {
 		}},
 		{code: CodeParkingUnavailable, name: "none free", make: func(f *Facts, _ *Want) { f.Parking = Parking{Why: "900000-900999 are all in use"} }},
 		{code: CodePrivileges, name: "missing", make: func(f *Facts, _ *Want) { f.revoke("/vms/5001", "VM.Allocate") }},
-		{code: CodePrivileges, name: "unknown", make: func(f *Facts, _ *Want) { f.Privileges = Privileges{Why: "403"} }, also: []Code{CodeNotRecreatable}},
+		{code: CodePrivileges, name: "unknown", make: func(f *Facts, _ *Want) { f.Privileges = Privileges{Why: "403"} }},
 	}
 }
 

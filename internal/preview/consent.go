@@ -26,7 +26,7 @@ func (j *judge) consents() map[string]bool {
 		case !there:
 		case named != anyVolume && spent[key] == named:
 			j.block(Blocker{Code: CodeEraseSpent, Subject: key, Attribute: "erase",
-				Found:  fmt.Sprintf("erase names %s = %q, which an earlier operation used up; the guest has a %s again (%s).", key, named, key, v.Volume),
+				Found:  fmt.Sprintf("erase names %s = %q, which an earlier operation used up; the guest has %s again (%s).", key, named, key, v.Volume),
 				Remedy: "Take the entry out to keep the volume; to erase whatever is there each time, write \"*\"."})
 		case named != anyVolume && named != v.Volume:
 			j.block(Blocker{Code: CodeEraseMismatch, Subject: key, Attribute: "erase",

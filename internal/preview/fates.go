@@ -116,6 +116,9 @@ func (j *judge) decideForeign(v *volume) {
 	default:
 		v.set(DataExcluded, MountDropped, fmt.Sprintf("belongs to guest %d; %s", v.Owner, missing))
 	}
+	if !unused && !j.f.Privileges.OK && !j.f.Login.RootTicket {
+		return // nothing is known of our rights, which blocks by itself
+	}
 	if unused || !may {
 		j.blockUnlessDropped(v.key, Blocker{Code: CodeNotRecreatable, Subject: v.Key, Attribute: "drop",
 			Found:  fmt.Sprintf("%s (%s) belongs to guest %d: its data stays, but it cannot be named here again: %s.", v.key, v.Volume, v.Owner, missing),
@@ -129,7 +132,7 @@ func (j *judge) decideOwned(v *volume, consented bool) {
 		v.set(DataErased, MountDropped, "erase names it")
 		return
 	}
-	why := j.unpreservable(*v)
+	why, remedy := j.unpreservable(*v)
 	if why == "" {
 		v.set(DataPreserved, MountReattached, "set aside by renaming and brought back")
 		if j.dropped(v.key) {
@@ -140,23 +143,23 @@ func (j *judge) decideOwned(v *volume, consented bool) {
 	v.set(DataErased, MountDropped, "it cannot be set aside: "+why)
 	j.block(Blocker{Code: CodeNotPreservable, Subject: v.Key, Attribute: "erase",
 		Found:  fmt.Sprintf("%s (%s, %s) cannot be set aside: %s.", v.key, v.Volume, v.Size.GiB(), why),
-		Remedy: fmt.Sprintf("Move it to another storage first, or, if it may go, add %s = %q to erase.", v.key, v.Volume)})
+		Remedy: fmt.Sprintf("%s, or, if it may go, add %s = %q to erase.", remedy, v.key, v.Volume)})
 }
 
-// unpreservable says why Proxmox cannot hand the volume to the parking guest; "" when it can. A snapshot that holds it is
-// another blocker, so that allowing that one is enough.
-func (j *judge) unpreservable(v volume) string {
+// unpreservable says why Proxmox cannot hand the volume to the parking guest, and what would help; "" when it can. A
+// snapshot that holds it is another blocker, so that allowing that one is enough.
+func (j *judge) unpreservable(v volume) (why, remedy string) {
 	for _, c := range j.f.Guest.Pending {
 		if c.Key == v.key {
-			return "a change of " + v.key + " is pending"
+			return "a change of " + v.key + " is pending", "Restart the guest or revert the change first"
 		}
 	}
 	storage := j.f.Storages[v.id.Storage]
 	held := j.held(v.id) && !j.allowed(CodeSnapshotsPresent)
 	if ok, why := v.shape.Renamable(storage.Type, storage.ChainSnapshots, held); !ok {
-		return why
+		return why, "Move it to another storage first"
 	}
-	return ""
+	return "", ""
 }
 
 // held reports whether a snapshot of this guest names the volume.

@@ -66,6 +66,9 @@ func (j *judge) blockUnlessDropped(key string, b Blocker) {
 func (j *judge) finish(b Blocker) Blocker {
 	b.Subject, b.Found, b.Remedy = guest.Printable(b.Subject), guest.Printable(b.Found), guest.Printable(b.Remedy)
 	b.Title = fmt.Sprintf("%s: %s (%s)", j.label(), b.Code.title(b.Subject), b.Code)
+	if b.Code == CodeNameMismatch {
+		b.Title = guest.Printable(fmt.Sprintf("CT %d is not %s (%s)", j.id(), j.w.Name, b.Code)) // its own name would confuse here
+	}
 	return b
 }
 

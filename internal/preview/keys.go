@@ -137,7 +137,7 @@ func (j *judge) judgeRaw() {
 		raw[pair[0]] = append(raw[pair[0]], pair[1])
 	}
 	for _, key := range sortedKeys(raw) {
-		j.cannotSet(key, fmt.Sprintf("the raw key %s (%s) cannot be set through the API by anybody", key, strings.Join(raw[key], "; ")))
+		j.cannotSet(key, fmt.Sprintf("The raw key %s (%s) cannot be set through the API by anybody", key, strings.Join(raw[key], "; ")))
 	}
 	if len(raw["lxc.idmap"]) == 0 {
 		return
@@ -149,8 +149,8 @@ func (j *judge) judgeRaw() {
 		}
 	}
 	if len(kept) > 0 {
-		j.block(Blocker{Code: CodeIDMapDiffers, Subject: "lxc.idmap", Attribute: "erase",
-			Found:  fmt.Sprintf("the guest maps ids in its own way (lxc.idmap: %s) and the new one cannot; files on %s would belong to other users there.", strings.Join(raw["lxc.idmap"], "; "), list(kept)),
+		j.block(Blocker{Code: CodeIDMapDiffers, Subject: "lxc.idmap",
+			Found:  fmt.Sprintf("The guest maps ids in its own way (lxc.idmap: %s) and the new one cannot; files on %s would belong to other users there.", strings.Join(raw["lxc.idmap"], "; "), list(kept)),
 			Remedy: "Reinstall it by hand, or remove lxc.idmap and correct the owners first."})
 	}
 }

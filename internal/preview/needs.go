@@ -111,6 +111,10 @@ func (j *judge) storageNeeds() []Need {
 	}
 	var needs []Need
 	for _, name := range sortedKeys(audit) {
+		if _, there := j.f.Storages[name]; !there {
+			delete(allocate, name) // storage_unavailable says it
+			continue
+		}
 		needs = append(needs, Need{Privileges: []string{"Datastore.Audit"}, Paths: []string{"/storage/" + name}, For: "seeing the volumes"})
 	}
 	for _, name := range sortedKeys(allocate) {

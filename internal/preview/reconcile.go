@@ -80,9 +80,26 @@ func (c *reconciler) collectRecorded(action Operation) {
 				v.listed, v.Size = true, max(row.Size, 0)
 			}
 		}
+		if action == OpClose && !c.waits(key) && !c.leave(&v) {
+			continue // it is gone already
+		}
 		c.fate(&v, action)
 		c.volumes = append(c.volumes, v)
 	}
+}
+
+// leave looks up what a key that close leaves alone holds now; ok is false when the guest has no such key any more.
+func (c *reconciler) leave(v *volume) (ok bool) {
+	value, there := c.f.Guest.Config.Get(v.key)
+	m, err := guest.ParseMount(v.key, value)
+	if !c.readable() || !there || err != nil {
+		return false
+	}
+	v.Volume, v.Path, v.Mounted = m.Source, m.Path, m
+	if id, isVolume := m.Volume(); isVolume {
+		v.id, v.Size = id, max(c.f.Volumes[id].Size, 0)
+	}
+	return true
 }
 
 // where is the volume id of a parked volume now, as far as the record knows.
@@ -116,6 +133,8 @@ func (c *reconciler) fate(v *volume, action Operation) {
 	switch {
 	case action == OpClose && c.waits(v.key):
 		v.set(DataKept, MountDropped, fmt.Sprintf("stays on CT %d", c.r.Parking))
+	case action == OpClose && v.Mounted.Kind != guest.SourceVolume:
+		v.set(DataHostManaged, MountKept, "left as it is")
 	case action == OpClose:
 		v.set(DataKept, MountKept, "left as it is")
 	case parked:

@@ -175,7 +175,7 @@ func TestCloseRefusesWhileParkingHoldsData(t *testing.T) {
 	p = Reconcile(OpClose, j, f)
 	wantOnly(t, p)
 	for _, v := range p.Volumes {
-		if v.Data != DataKept || v.Mount != MountKept {
+		if v.Data == DataErased || v.Mount != MountKept {
 			t.Errorf("%s is %s %s", v.Key, v.Data, v.Mount)
 		}
 	}

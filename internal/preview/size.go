@@ -18,7 +18,7 @@ func (j *judge) wantedSize() guest.Bytes {
 // judgeSize compares bytes, never texts: the present size is the storage's, and must agree with the configuration's.
 func (j *judge) judgeSize() {
 	old := j.rootfs()
-	if old.id == (guest.VolumeID{}) || old.trouble != "" {
+	if old.id == (guest.VolumeID{}) || !j.owned(old) {
 		return // no volume, or one that is blocked for better reasons
 	}
 	unreadable := func(found string) {

@@ -19,7 +19,7 @@ func (j *judge) judgeStorages() {
 	for _, name := range sortedKeys(named) {
 		why := j.unavailable(name, "rootdir")
 		if why == "" && !j.f.Listed[name] {
-			why = "its content list does not answer"
+			why = "does not answer with a list of its content"
 		}
 		if why == "" {
 			continue
@@ -27,9 +27,9 @@ func (j *judge) judgeStorages() {
 		j.block(Blocker{Code: CodeStorageUnavailable, Subject: name, Found: fmt.Sprintf("Storage %s, named by %s, %s.", name, list(named[name]), why),
 			Remedy: "Bring the storage back, or take the keys off the guest, first: a destroy would free the root file system and then fail there."})
 	}
-	if target := j.rootfsStorage(); len(named[target]) == 0 {
+	if target := j.rootfsStorage(); target != "" && len(named[target]) == 0 {
 		if why := j.unavailable(target, "rootdir"); why != "" {
-			j.block(Blocker{Code: CodeStorageUnavailable, Subject: orUnknown(target), Attribute: "rootfs.storage", Found: fmt.Sprintf("Storage %s, wanted for rootfs, %s.", orUnknown(target), why),
+			j.block(Blocker{Code: CodeStorageUnavailable, Subject: target, Attribute: "rootfs.storage", Found: fmt.Sprintf("Storage %s, wanted for rootfs, %s.", target, why),
 				Remedy: "Choose a storage of the guest's node with content type rootdir, or leave rootfs.storage out to keep the present one."})
 		}
 	}

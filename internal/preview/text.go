@@ -28,8 +28,7 @@ func (p Preview) Fates() map[string]string {
 		head := fmt.Sprintf("%-12s %-10s %*s  ", v.Data, v.Mount, width, sizes[v.Key])
 		volume, path := guest.Printable(v.Volume), guest.Printable(v.Path)
 		room := Width - utf8.RuneCountInString(head) - len("  ")
-		const shortest = 12
-		volume = shorten(volume, max(shortest, room-utf8.RuneCountInString(path)))
+		volume = shorten(volume, max(room*3/5, room-utf8.RuneCountInString(path)))
 		path = shorten(path, room-utf8.RuneCountInString(volume))
 		lines[guest.Printable(v.Key)] = head + volume + "  " + path
 	}

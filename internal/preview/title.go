@@ -80,7 +80,7 @@ func (c Code) title(subject string) string {
 	case CodeParkingUnavailable:
 		return "there is no spare VMID"
 	case CodePrivileges:
-		return "rights are missing on " + subject
+		return "rights are missing: " + subject
 	}
 	return "invalid"
 }

@@ -77,7 +77,9 @@ func (j *judge) collect() {
 			}
 		}
 		for _, b := range bad {
-			j.unreadable(b, s.Name)
+			if g.Config.Values[b.Key] != b.Value { // else the current section has said it already
+				j.unreadable(b, s.Name)
+			}
 		}
 	}
 }
