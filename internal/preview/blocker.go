@@ -32,3 +32,13 @@ func sortBlockers(all []Blocker) []Blocker {
 	})
 	return slices.Compact(all)
 }
+
+// Foremost keeps only what an open operation says when there is one: everything else follows from it.
+func Foremost(blockers []Blocker) []Blocker {
+	for _, b := range blockers {
+		if b.Code == CodeNeedsReconcile || b.Code == CodeOperationInFlight {
+			return []Blocker{b}
+		}
+	}
+	return blockers
+}

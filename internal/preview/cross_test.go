@@ -103,6 +103,12 @@ func (c corner) facts() (Facts, Want) {
 // corners visits every combination that can matter: what only concerns volumes is left at its first value for host paths,
 // and rights to other guests' volumes are for those volumes.
 func corners(visit func(c corner)) {
+	n, all := 0, visit
+	visit = func(c corner) {
+		if n++; n%stride == 0 {
+			all(c)
+		}
+	}
 	types := []guest.StorageType{
 		guest.StorageDir, guest.StorageBtrfs, guest.StorageLVM, guest.StorageLVMThin, guest.StorageZFSPool, guest.StorageRBD,
 		guest.StorageZFS, guest.StorageISCSI, guest.StorageCephFS, "plugin-of-tomorrow",
@@ -115,11 +121,14 @@ func corners(visit func(c corner)) {
 				owners, storages, aboutVolumes = owners[:1], types[:1], no
 			}
 			for _, owner := range owners {
-				aboutOthers := no
+				aboutOthers, few := no, storages
 				if owner != 5001 {
 					aboutOthers = both
 				}
-				for i, storage := range storages {
+				if owner != 5001 || key != "mp3" { // the type decides over moving only, and over own volumes only
+					few = storages[:min(len(storages), 2)]
+				}
+				for i, storage := range few {
 					corner{key: key, kind: kind, owner: owner, storage: storage, backup: i%2 == 0}.each(visit, both, aboutVolumes, aboutOthers)
 				}
 			}
@@ -259,10 +268,14 @@ func TestDroppingConsentNeverUnblocks(t *testing.T) {
 func TestAddingAReasonNeverUnblocks(t *testing.T) {
 	t.Parallel()
 	all := reasons()
+	n := 0
 	for _, a := range all {
 		for i, b := range all {
 			if i > 0 && all[i-1].code == b.code {
 				continue // one of each code is enough to be added
+			}
+			if n++; n%stride != 0 {
+				continue
 			}
 			f, w := web1()
 			a.make(&f, &w)

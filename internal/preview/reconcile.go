@@ -10,8 +10,14 @@ import (
 // Reconcile judges what resume, rollback or close would do to the operation that a journal records. In f, Guest is the guest
 // itself, which may be absent; Volumes and Users cover the parking guest as well. What cannot be seen there counts as held.
 func Reconcile(action Operation, r guest.Journal, f Facts) Preview {
+	name := guest.Config{Values: r.Config}.Hostname(r.Guest)
+	if _, set := f.Guest.Config.Get("rootfs"); !set && f.Presence == guest.Present {
+		// The stub of an unfinished create has no name of its own yet: the record says whose it is.
+		f.Guest.Config = f.Guest.Config.Clone()
+		f.Guest.Config.Values["hostname"] = name
+	}
 	c := &reconciler{
-		judge: newJudge(f, Want{VMID: r.Guest, Name: guest.Config{Values: r.Config}.Hostname(r.Guest), Operation: r.Operation}),
+		judge: newJudge(f, Want{VMID: r.Guest, Name: name, Operation: r.Operation}),
 		r:     r, gone: crossed(r, f),
 	}
 	c.judgeIdentity()
