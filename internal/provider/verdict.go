@@ -108,7 +108,7 @@ func (r *guestResource[M, P]) look(ctx context.Context, v *verdict, m memo, name
 		diags.AddError(name+": what would happen cannot be determined", sentence(err.Error()))
 		return diags
 	}
-	v.preview.Blockers = foremost(v.preview.Blockers)
+	v.preview.Blockers = preview.Foremost(v.preview.Blockers)
 	if len(v.preview.Blockers) == 0 {
 		return diags
 	}
@@ -118,16 +118,6 @@ func (r *guestResource[M, P]) look(ctx context.Context, v *verdict, m memo, name
 	}
 	v.due = dueBlocked
 	return diags
-}
-
-// foremost keeps only what an open operation says when there is one: everything else follows from it.
-func foremost(blockers []preview.Blocker) []preview.Blocker {
-	for _, b := range blockers {
-		if b.Code == preview.CodeNeedsReconcile || b.Code == preview.CodeOperationInFlight {
-			return []preview.Blocker{b}
-		}
-	}
-	return blockers
 }
 
 // changes says in sentences what differs between the memo and what is seen now.

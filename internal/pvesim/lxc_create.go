@@ -231,6 +231,10 @@ func (cr *create) checkStorage(sid string) error {
 func (cr *create) run(t *task) error {
 	c, g := cr.k.c, cr.g
 	t.checkpoint("stub")
+	if t.doomed != "" && cr.old == nil {
+		delete(c.guests, g.vmid)
+		return die("%s", t.doomed)
+	}
 	err := cr.build(t)
 	if err != nil {
 		for _, v := range cr.made {
@@ -340,7 +344,11 @@ func (cr *create) unpackTemplate(t *task) error {
 	} else {
 		t.logf("extracting archive '%s'", c.volumePath(cr.source))
 		c.unpack(g, tmpl, false)
-		t.logf("Total bytes read: %d (%dMiB, 310MiB/s)", max(v.size*3, 10240), max(v.size*3, 10240)>>20)
+		unpacked := max(v.size*3, 10240)
+		if err := c.roomFor(g, unpacked, t); err != nil {
+			return err
+		}
+		t.logf("Total bytes read: %d (%dMiB, 310MiB/s)", unpacked, unpacked>>20)
 	}
 	if err := cr.detectOS(tmpl, t); err != nil {
 		return err
@@ -357,6 +365,18 @@ func (cr *create) unpackTemplate(t *task) error {
 	}
 	c.allocateLeases(g)
 	return nil
+}
+
+// roomFor fails as tar does when the storage of the root file system cannot hold so many more bytes.
+// Where space is given out as it is written, an allocation alone never fails.
+func (c *Cluster) roomFor(g *guest, bytes int64, t *task) error {
+	sid, _, _ := splitVolID(parseMount("rootfs", g.conf.kv["rootfs"]).volume())
+	s := c.storages[sid]
+	if s == nil || s.total-s.usedOn(g.node) >= bytes {
+		return nil
+	}
+	t.logf("tar: ./usr/lib: Cannot write: No space left on device")
+	return die("command 'lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- tar xpf -' failed: exit code 2")
 }
 
 func (cr *create) detectOS(tmpl *Template, t *task) error {

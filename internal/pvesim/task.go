@@ -32,6 +32,9 @@ type task struct {
 	work  func(*task) error
 	holds []int
 	fault *Fault
+	// doomed is what a worker that makes a guest fails with before its first effect: it still
+	// removes the stub that the request wrote.
+	doomed string
 }
 
 const (
@@ -145,6 +148,10 @@ func (t *task) run() (err error) {
 	}
 	switch f.Kind {
 	case FaultTaskFail:
+		if t.typ == "vzcreate" || t.typ == "vzrestore" {
+			t.doomed = f.Text
+			return t.work(t)
+		}
 		return die("%s", f.Text)
 	case FaultTaskFailAfter:
 		if err := t.work(t); err != nil {

@@ -55,10 +55,12 @@ func admissible(req Request, judged preview.Preview, who string) error {
 			return &Failure{Summary: who + " has changed since the plan", Detail: strings.Join(text, " ") + " Nothing was touched. Plan again.", cause: changedError{when: "since the plan", diff: diff}}
 		}
 	}
-	if len(judged.Blockers) > 0 {
-		return &Failure{Summary: who + ": blocked (" + judged.Blockers[0].Code.String() + ")", Detail: blockedError{blockers: judged.Blockers}.Error() + " Nothing was touched.", cause: blockedError{blockers: judged.Blockers}}
+	blockers := preview.Foremost(judged.Blockers)
+	if len(blockers) == 0 {
+		return nil
 	}
-	return nil
+	cause := blockedError{blockers: blockers}
+	return &Failure{Summary: who + ": blocked (" + blockers[0].Code.String() + ")", Detail: cause.Error() + " Nothing was touched.", cause: cause}
 }
 
 // grow enlarges the root file system in place, when that is all that is wanted.
@@ -136,10 +138,13 @@ func (o *operation) report(ctx context.Context, report stage.Report) (Result, er
 	switch report.End {
 	case stage.Finished:
 		r.Status, r.Installed = StatusReady, &o.j.Wanted
+		if o.j.Kind == kindRollback {
+			r.Status, r.Installed = StatusRolledBack, o.j.Installed
+		}
 		return r, nil
 	case stage.Undone:
 		r.Status = StatusReady
-		if o.j.Kind == "rollback" || errors.Is(report.Err, stage.ErrTakenBack) {
+		if errors.Is(report.Err, stage.ErrTakenBack) {
 			r.Status = StatusRolledBack
 			return r, nil
 		}

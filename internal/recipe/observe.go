@@ -3,7 +3,6 @@ package recipe
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
@@ -65,8 +64,33 @@ func (c *Container) look(ctx context.Context, lists Reader, id guest.VMID) (Obse
 	}
 	if seen.Journal != nil {
 		seen.Journal, err = c.head(ctx, *seen.Journal)
+		return seen, err
 	}
+	// A record may have been wiped from the notes (hazard C5), or the guest be the unfinished stub of a create (B6): the
+	// parking guest still says so. Its name is in the list that was read anyway.
+	seen.Journal, err = c.recordByName(ctx, lists, id)
 	return seen, err
+}
+
+// recordByName reads the record about a guest from the parking guest that its hostname points out; nil when there is none.
+func (c *Container) recordByName(ctx context.Context, lists Reader, id guest.VMID) (*guest.Journal, error) {
+	rows, err := lists.Guests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if row.Kind != guest.KindContainer || row.Name != parkingName(id) {
+			continue
+		}
+		j, err := c.recordOn(ctx, row.Ref, id)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read parking guest CT %d, which may hold the volumes of CT %d: %w", row.VMID, id, err)
+		}
+		if j != nil {
+			return j, nil
+		}
+	}
+	return nil, nil
 }
 
 // head returns the newer of a guest's record and its copy on the parking guest.
@@ -125,36 +149,32 @@ func (c *Container) lookForMissing(ctx context.Context, lists Reader, id guest.V
 		seen.Presence = guest.PresenceUnknown
 		seen.Problems = append(seen.Problems, fmt.Sprintf("VMID %d is in use by a guest that this login may not see (VM.Audit on /vms/%d)", id, id))
 	}
+	if seen.Journal, err = c.recordByName(ctx, lists, id); err != nil || seen.Journal != nil {
+		seen.Ref.Node = nodeOf(seen.Journal)
+		return seen, err
+	}
+	// A renamed parking guest is found by its notes; one that may not be read says nothing.
 	rows, err := lists.Guests(ctx)
 	if err != nil {
 		return Observation{}, err
 	}
-	// Parking guests have a hostname that says whose they are; a renamed one is found by its notes.
-	var named, others []guest.Listed
 	for _, row := range rows {
-		switch {
-		case row.Kind != guest.KindContainer:
-		case row.Name == parkingName(id):
-			named = append(named, row)
-		case row.Status != "running":
-			others = append(others, row)
-		}
-	}
-	for _, row := range append(named, others...) {
-		j, err := c.recordOn(ctx, row.Ref, id)
-		if err != nil {
-			if strings.HasPrefix(row.Name, "pvrx-parking-") {
-				return Observation{}, fmt.Errorf("cannot read parking guest CT %d, which may hold the volumes of CT %d: %w", row.VMID, id, err)
-			}
+		if row.Kind != guest.KindContainer || row.Status == "running" {
 			continue
 		}
-		if j != nil {
-			seen.Journal = j
-			seen.Ref.Node = j.Node
+		if j, err := c.recordOn(ctx, row.Ref, id); err == nil && j != nil {
+			seen.Journal, seen.Ref.Node = j, j.Node
 			return seen, nil
 		}
 	}
 	return seen, nil
+}
+
+func nodeOf(j *guest.Journal) string {
+	if j == nil {
+		return ""
+	}
+	return j.Node
 }
 
 // pending reports whether an operation is due.

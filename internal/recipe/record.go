@@ -61,8 +61,8 @@ func (o *operation) saveTo(ctx context.Context, home guest.Ref, next guest.Journ
 	fenced := o.j.Made == (home.VMID == o.parking.VMID)
 	err := o.editNotes(ctx, home, func(n *guest.Notes) (bool, error) {
 		there := n.Journal
-		if there == nil && !fenced && home.VMID == o.guest.VMID && o.j.New {
-			n.Journal = &next // wiped from the new guest by another tool (hazard C5); who it is was looked at before
+		if there == nil && !fenced {
+			n.Journal = &next // the copy was wiped by another tool (hazard C5); the record itself is elsewhere
 			return true, nil
 		}
 		if there == nil || there.Operation != next.Operation {

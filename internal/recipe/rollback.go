@@ -210,8 +210,12 @@ func (o *operation) declined(was *guest.Contract) guest.Contract {
 		contract.Declined = append(contract.Declined, was.Declined...)
 		contract.Spent = was.Spent
 	}
-	if hash := o.j.Wanted.Hash(); !contains(contract.Declined, hash) {
-		contract.Declined = append(contract.Declined, hash)
+	anywhere := o.j.Wanted
+	anywhere.RootfsStorage = "" // a configuration need not name the storage
+	for _, install := range []guest.Install{o.j.Wanted, anywhere} {
+		if hash := install.Hash(); !contains(contract.Declined, hash) {
+			contract.Declined = append(contract.Declined, hash)
+		}
 	}
 	return contract
 }

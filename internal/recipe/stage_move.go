@@ -86,30 +86,30 @@ func (o *operation) handOver(ctx context.Context, i int, from, to guest.Ref) err
 		if err != nil {
 			return err
 		}
-		id, err := volumeAt(source, p.Key)
+		id, there, err := o.volumeSeen(ctx, source, from, p.Key)
 		if err != nil {
 			return err
 		}
-		value, arrived := target.Get(p.Key)
-		lost := false
-		if id != (guest.VolumeID{}) {
-			there, err := o.listed(ctx, id, from.VMID)
-			if err != nil {
-				return err
-			}
-			lost = !there
+		at, arrived, err := o.volumeSeen(ctx, target, to, p.Key)
+		if err != nil {
+			return err
 		}
+		none := guest.VolumeID{}
 		switch {
-		case arrived && id == (guest.VolumeID{}):
+		case arrived && id == none:
 			return o.settleMount(ctx, i, to)
-		case arrived && lost:
+		case arrived && !there && source.Values["protection"] == "1":
+			return o.settleMount(ctx, i, to) // the dead key goes with the guard, when the parking guest goes
+		case arrived && !there:
 			if err := o.dropDead(ctx, from, p.Key, id); err != nil {
 				return err
 			}
 			return o.settleMount(ctx, i, to)
 		case arrived:
-			return fmt.Errorf("both CT %d (%s) and CT %d (%s) name a volume under %s", from.VMID, id, to.VMID, value, p.Key)
-		case id != (guest.VolumeID{}) && !lost:
+			return fmt.Errorf("both CT %d (%s) and CT %d (%s) name a volume under %s", from.VMID, id, to.VMID, at, p.Key)
+		case at != none && there:
+			err = o.dropDead(ctx, to, p.Key, at) // an earlier move away left its name behind
+		case there:
 			err = o.move(ctx, i, from, to, id)
 		default:
 			err = o.repair(ctx, i, to)
@@ -122,6 +122,15 @@ func (o *operation) handOver(ctx context.Context, i int, from, to guest.Ref) err
 		}
 		// Look again, also after success: a task's OK is not proof.
 	}
+}
+
+// volumeSeen is the volume that a key names, and whether its storage shows it as the guest's own.
+func (o *operation) volumeSeen(ctx context.Context, config guest.Config, of guest.Ref, key string) (id guest.VolumeID, there bool, err error) {
+	if id, err = volumeAt(config, key); err != nil || id == (guest.VolumeID{}) {
+		return id, false, err
+	}
+	there, err = o.listed(ctx, id, of.VMID)
+	return id, there, err
 }
 
 // move checks everything that would make Proxmox stop half-way (hazards B1, B4), records what the receiver owns, and moves.
@@ -319,6 +328,9 @@ func (o *operation) repair(ctx context.Context, i int, to guest.Ref) error {
 // dropDead removes a key whose volume is gone to the other guest: first the key, then the unused entry that Proxmox makes
 // of it, whose volume does not exist.
 func (o *operation) dropDead(ctx context.Context, ref guest.Ref, key string, dead guest.VolumeID) error {
+	if name, _, _ := guest.SplitKey(key); name == "unused" {
+		return o.dropUnusedDead(ctx, ref, dead)
+	}
 	if err := o.edit(ctx, ref, func(c guest.Config) (map[string]string, []string) {
 		if now, err := volumeAt(c, key); err != nil || now != dead {
 			return nil, nil
@@ -327,6 +339,10 @@ func (o *operation) dropDead(ctx context.Context, ref guest.Ref, key string, dea
 	}); err != nil {
 		return err
 	}
+	return o.dropUnusedDead(ctx, ref, dead)
+}
+
+func (o *operation) dropUnusedDead(ctx context.Context, ref guest.Ref, dead guest.VolumeID) error {
 	config, err := o.host.Config(ctx, ref)
 	if err != nil {
 		return err

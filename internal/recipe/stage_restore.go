@@ -336,7 +336,7 @@ func (o *operation) leaveParking(ctx context.Context) error {
 		o.warn("CT %d is not our parking guest any more and was left alone", o.parking.VMID)
 		return nil
 	}
-	if _, err := o.removable(ctx, o.parking); err != nil {
+	if err := o.allHome(ctx); err != nil { // before the guard goes
 		return err
 	}
 	if err := o.halt(ctx, o.parking); err != nil {
@@ -344,6 +344,18 @@ func (o *operation) leaveParking(ctx context.Context) error {
 	}
 	if err := o.liftGuard(ctx); err != nil {
 		return err
+	}
+	for _, p := range o.j.Parked { // names that a move left behind, whose volumes are not there any more
+		id, there, err := o.volumeSeen(ctx, config, o.parking, p.Key)
+		if err != nil {
+			return err
+		}
+		if id == (guest.VolumeID{}) || there {
+			continue
+		}
+		if err := o.dropDead(ctx, o.parking, p.Key, id); err != nil {
+			return err
+		}
 	}
 	return o.destroyParking(ctx)
 }

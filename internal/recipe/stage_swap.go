@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
@@ -157,8 +158,8 @@ func (o *operation) lastLook(ctx context.Context, config guest.Config) ([]guest.
 		return nil, err
 	}
 	judged := preview.Container(facts, want)
-	if len(judged.Blockers) > 0 {
-		return nil, blockedError{blockers: judged.Blockers}
+	if blockers := o.standing(judged.Blockers, config); len(blockers) > 0 {
+		return nil, blockedError{blockers: blockers}
 	}
 	var doomed []guest.VolumeID
 	for _, f := range judged.Volumes {
@@ -175,6 +176,15 @@ func (o *operation) lastLook(ctx context.Context, config guest.Config) ([]guest.
 		doomed = append(doomed, id)
 	}
 	return doomed, nil
+}
+
+// standing leaves out what a destroy of ours that stopped half-way causes itself: freed volumes have no size. Only while the
+// configuration is the very one that it was sent for.
+func (o *operation) standing(blockers []preview.Blocker, config guest.Config) []preview.Blocker {
+	if o.j.Digest == "" || config.Digest != o.j.Digest {
+		return blockers
+	}
+	return slices.DeleteFunc(slices.Clone(blockers), func(b preview.Blocker) bool { return b.Code == preview.CodeSizeUnreadable })
 }
 
 // seenDestroy is strict about None: only a configuration with the very digest, and no destroy that was sent into silence,
