@@ -269,9 +269,9 @@ func TestSurveyOfVolumesThatNobodyNames(t *testing.T) {
 			v.ID, v.Owner = volumeID("local-lvm:vm-5009-disk-0"), 5009
 			f.Occupied[5009], f.AllSeen = guest.PresenceUnknown, false
 		}, "a login that sees all", false},
-		"a guest could not be read": {func(f *SurveyFacts, _ *SurveyedVolume) { f.of(5002).Read = false }, "a login that sees all", false},
-		"on another node": {func(_ *SurveyFacts, v *SurveyedVolume) { v.Node = "pve2" }, "a migration or a replication left", true},
-		"a VM's": {func(f *SurveyFacts, _ *SurveyedVolume) { f.of(5001).Kind = guest.KindVM }, "qm rescan --vmid 5001", true},
+		"a guest could not be read":  {func(f *SurveyFacts, _ *SurveyedVolume) { f.of(5002).Read = false }, "a login that sees all", false},
+		"on another node":            {func(_ *SurveyFacts, v *SurveyedVolume) { v.Node = "pve2" }, "a migration or a replication left", true},
+		"a VM's":                     {func(f *SurveyFacts, _ *SurveyedVolume) { f.of(5001).Kind = guest.KindVM }, "qm rescan --vmid 5001", true},
 		"its owner only in its name": {func(_ *SurveyFacts, v *SurveyedVolume) { v.Owner = 0 }, "pct rescan --vmid 5001", true},
 	} {
 		f := surveyed()
@@ -303,11 +303,11 @@ func TestA4SurveyNamesArchivesOfParkingGuests(t *testing.T) {
 		left  bool
 		of    guest.VMID
 	}{
-		"of the range":              {900077, "", true, 0},
-		"of a parking guest":        {900012, "", true, 5001},
-		"by its notes":              {7001, "pvrx-parking-5001", true, 5001},
-		"an ordinary one":           {5002, "db2", false, 0},
-		"of a guest in the range":   {900099, "", false, 0},
+		"of the range":                {900077, "", true, 0},
+		"of a parking guest":          {900012, "", true, 5001},
+		"by its notes":                {7001, "pvrx-parking-5001", true, 5001},
+		"an ordinary one":             {5002, "db2", false, 0},
+		"of a guest in the range":     {900099, "", false, 0},
 		"notes that say it of itself": {5002, "pvrx-parking-5001", true, 5001},
 	} {
 		f, _ := parked()
