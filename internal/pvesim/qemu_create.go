@@ -133,6 +133,10 @@ func (k *call) makeVM(vmid int, settings map[string]string) (any, error) {
 		return nil, err
 	}
 	return k.startTask("qmcreate", itoa(vmid), []int{vmid}, func(t *task) error {
+		if t.doomed != "" {
+			delete(k.c.guests, vmid)
+			return die("%s", t.doomed)
+		}
 		if err := k.fillVM(t, g, settings); err != nil {
 			delete(k.c.guests, vmid)
 			return die("unable to create VM %d - %s", vmid, err)

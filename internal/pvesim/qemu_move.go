@@ -321,7 +321,9 @@ func (k *call) doResize(t *task, g *guest, key, text string) error {
 		return err
 	}
 	t.checkpoint("resized")
-	t.logf("Image resized.")
+	if !g.running {
+		t.logf("Image resized.")
+	}
 	d.opts["size"] = formatSize(size)
 	g.conf.kv[key] = d.print()
 	return nil

@@ -14,6 +14,12 @@ func (k *call) restoreVM(vmid int, volid string, settings map[string]string) (an
 	}
 	return k.startTask("qmrestore", itoa(vmid), []int{vmid}, func(t *task) error {
 		delete(g.conf.kv, "lock")
+		if t.doomed != "" {
+			if len(g.conf.kv) == 0 {
+				delete(k.c.guests, vmid)
+			}
+			return die("%s", t.doomed)
+		}
 		restored, err := k.refillVM(t, g, volid, settings)
 		if err != nil {
 			if len(g.conf.kv) == 0 {

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// RecordedFiles are the recordings under testdata/recorded, in the order in which they were made: each
+// recordedFiles are the recordings under testdata/recorded, in the order in which they were made: each
 // builds on what the ones before it left.
-var recordedFiles = []string{"lxc", "ct2", "qemu", "qemu2", "oci", "perm", "extra"}
+func recordedFiles() []string { return []string{"lxc", "ct2", "qemu", "qemu2", "oci", "perm", "extra"} }
 
 // Recording is one exchange with a real Proxmox VE 9.2 server.
 type Recording struct {
@@ -43,7 +43,7 @@ type Recording struct {
 // order in which they were made.
 func ReadRecordings(dir string) ([]Recording, error) {
 	var out []Recording
-	for _, name := range recordedFiles {
+	for _, name := range recordedFiles() {
 		f, err := os.Open(filepath.Join(dir, name+".jsonl.gz"))
 		if err != nil {
 			return nil, fmt.Errorf("cannot read recordings: %w", err)

@@ -319,3 +319,21 @@ func TestCloneOfTheWorldKeepsVolumesApart(t *testing.T) {
 		t.Errorf("the copy of the world sees %v", v.Content)
 	}
 }
+
+// A full storage refuses new volumes where making them takes space; a thin pool promises more than it
+// has.
+func TestFullStorages(t *testing.T) {
+	c := storageWorld()
+	for storage, text := range map[string]string{
+		"dir":     "unable to create image: qemu-img: /srv/dir/images/101/vm-101-disk-0.raw: Could not resize file: No space left on device",
+		"zfspool": "zfs error: cannot create 'tank/vm-101-disk-0': out of space",
+		"lvm":     "lvcreate 'vg/vm-101-disk-0' error:   Volume group \"vg\" has insufficient free space (0 extents): 1 required.",
+		"lvmthin": "",
+	} {
+		c.FillStorage(storage)
+		_, err := c.alloc("pve1", storage, 101, "raw", "", mib)
+		if got := fmt.Sprint(err); text == "" && err != nil || text != "" && got != text {
+			t.Errorf("%s: %v", storage, err)
+		}
+	}
+}

@@ -148,7 +148,8 @@ func (t *task) run() (err error) {
 	}
 	switch f.Kind {
 	case FaultTaskFail:
-		if t.typ == "vzcreate" || t.typ == "vzrestore" {
+		switch t.typ {
+		case "vzcreate", "vzrestore", "qmcreate", "qmrestore":
 			t.doomed = f.Text
 			return t.work(t)
 		}
