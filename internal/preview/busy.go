@@ -13,12 +13,16 @@ import (
 func (j *judge) judgeBusy() {
 	id, config := j.id(), j.f.Guest.Config
 	if on := config.Values["protection"]; on != "" && on != "0" {
-		j.block(Blocker{Code: CodeProtected, Subject: id.String(), Found: fmt.Sprintf("CT %d has protection = %s.", id, on),
-			Remedy: "Take the protection off in Proxmox if it may be reinstalled; pvrx never lifts it."})
+		j.block(Blocker{
+			Code: CodeProtected, Subject: id.String(), Found: fmt.Sprintf("CT %d has protection = %s.", id, on),
+			Remedy: "Take the protection off in Proxmox if it may be reinstalled; pvrx never lifts it.",
+		})
 	}
 	if lock := config.Values["lock"]; lock != "" {
-		j.block(Blocker{Code: CodeLocked, Subject: id.String(), Found: fmt.Sprintf("CT %d is locked (%s).", id, lock),
-			Remedy: "Wait until the task that locked it ends, or see with \"pct unlock\" on the node why none does."})
+		j.block(Blocker{
+			Code: CodeLocked, Subject: id.String(), Found: fmt.Sprintf("CT %d is locked (%s).", id, lock),
+			Remedy: "Wait until the task that locked it ends, or see with \"pct unlock\" on the node why none does.",
+		})
 	}
 	if n := len(j.f.Guest.Pending); n > 0 {
 		keys := make([]string, 0, n)
@@ -26,8 +30,10 @@ func (j *judge) judgeBusy() {
 			keys = append(keys, c.Key)
 		}
 		guest.SortKeys(keys)
-		j.block(Blocker{Code: CodePendingChanges, Subject: id.String(), Found: fmt.Sprintf("Changes of %s wait for a restart of CT %d.", list(slices.Compact(keys)), id),
-			Remedy: "Restart the guest to apply them, or revert them."})
+		j.block(Blocker{
+			Code: CodePendingChanges, Subject: id.String(), Found: fmt.Sprintf("Changes of %s wait for a restart of CT %d.", list(slices.Compact(keys)), id),
+			Remedy: "Restart the guest to apply them, or revert them.",
+		})
 	}
 	j.judgeTasks()
 }
@@ -47,8 +53,10 @@ func (j *judge) judgeTasks() {
 		if t.ID == "" {
 			on = "on many guests of the node, this one perhaps among them"
 		}
-		j.block(Blocker{Code: CodeTaskRunning, Subject: j.id().String(), Found: fmt.Sprintf("Task %s of %s works %s (%s).", t.Type, t.User, on, t.UPID),
-			Remedy: "Plan again when it has ended."})
+		j.block(Blocker{
+			Code: CodeTaskRunning, Subject: j.id().String(), Found: fmt.Sprintf("Task %s of %s works %s (%s).", t.Type, t.User, on, t.UPID),
+			Remedy: "Plan again when it has ended.",
+		})
 	}
 }
 
@@ -111,8 +119,10 @@ func (j *judge) judgeRecords() {
 		case foreign:
 			j.warn("%s The operation takes it out.", p.Sentence)
 		default:
-			j.block(Blocker{Code: CodeNeedsReconcile, Subject: orUnknown(p.Operation), Found: p.Sentence,
-				Remedy: "Whether an operation is half done cannot be told from it. Look at the guest and at its parking guest, then take the block out of the notes by hand."})
+			j.block(Blocker{
+				Code: CodeNeedsReconcile, Subject: orUnknown(p.Operation), Found: p.Sentence,
+				Remedy: "Whether an operation is half done cannot be told from it. Look at the guest and at its parking guest, then take the block out of the notes by hand.",
+			})
 		}
 	}
 }

@@ -24,20 +24,26 @@ func (j *judge) consents() map[string]bool {
 		v, there := current[key]
 		switch {
 		case !there:
-		case named != anyVolume && spent[key] == named:
-			j.block(Blocker{Code: CodeEraseSpent, Subject: key, Attribute: "erase",
+		case named != anyVolume && spent[key] == named && key != "rootfs":
+			j.block(Blocker{
+				Code: CodeEraseSpent, Subject: key, Attribute: "erase",
 				Found:  fmt.Sprintf("erase names %s = %q, which an earlier operation used up; the guest has %s again (%s).", key, named, key, v.Volume),
-				Remedy: "Take the entry out to keep the volume; to erase whatever is there each time, write \"*\"."})
+				Remedy: "Take the entry out to keep the volume; to erase whatever is there each time, write \"*\".",
+			})
 		case named != anyVolume && named != v.Volume:
-			j.block(Blocker{Code: CodeEraseMismatch, Subject: key, Attribute: "erase",
+			j.block(Blocker{
+				Code: CodeEraseMismatch, Subject: key, Attribute: "erase",
 				Found:  fmt.Sprintf("erase names %s = %q, but %s holds %s.", key, named, key, v.Volume),
-				Remedy: "Look at what it holds now, then correct the entry or take it out."})
+				Remedy: "Look at what it holds now, then correct the entry or take it out.",
+			})
 		case key == "rootfs":
 		case v.trouble != "":
 		case !j.owned(v):
-			j.block(Blocker{Code: CodeEraseMismatch, Subject: key, Attribute: "erase",
+			j.block(Blocker{
+				Code: CodeEraseMismatch, Subject: key, Attribute: "erase",
 				Found:  fmt.Sprintf("erase names %s, but %s (%s) is not this guest's own: a reinstall never erases it.", key, key, v.Volume),
-				Remedy: fmt.Sprintf("Take the entry out; to give the mount up, add %q to drop.", key)})
+				Remedy: fmt.Sprintf("Take the entry out; to give the mount up, add %q to drop.", key),
+			})
 		default:
 			granted[key] = true
 		}
@@ -53,19 +59,6 @@ func (j *judge) spent() map[string]string {
 	}
 	if c := j.f.Journal.Contract; c != nil && c.Guest == j.id() {
 		maps.Copy(spent, c.Spent)
-	}
-	return spent
-}
-
-// Spend returns the consents that are used up once an operation with these fates is done: those spent before, and those
-// that it used. "*" is never spent.
-func Spend(before map[string]string, erase map[string]string, fates []Fate) map[string]string {
-	spent := map[string]string{}
-	maps.Copy(spent, before)
-	for _, fate := range fates {
-		if named, ok := erase[fate.Key]; ok && named != anyVolume && fate.Data == DataErased && fate.Key != "rootfs" {
-			spent[fate.Key] = named
-		}
 	}
 	return spent
 }

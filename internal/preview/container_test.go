@@ -60,6 +60,21 @@ func TestZeroFactsBlock(t *testing.T) {
 	wantOnly(t, p, CodeNodeOffline, CodeNoQuorum, CodeUnsupportedVersion)
 }
 
+func TestEmptyFactsAreJudged(t *testing.T) {
+	t.Parallel()
+	for _, f := range []Facts{{}, {Presence: guest.Present}, {Presence: guest.Absent}, {Presence: guest.Present, WrongType: true}} {
+		for name, p := range map[string]Preview{
+			"reinstall": Container(f, Want{}), "grow": GrowOnly(f, Want{}), "resume": Reconcile(OpResume, guest.Journal{}, f),
+			"rollback": Reconcile(OpRollback, guest.Journal{}, f), "close": Reconcile(OpClose, guest.Journal{}, f),
+		} {
+			if len(p.Blockers) == 0 || p.Summary == "" {
+				t.Errorf("%s of %s facts: %+v", name, f.Presence, p)
+			}
+		}
+		Needs(f, Want{})
+	}
+}
+
 func TestMissingGuestHasNoFates(t *testing.T) {
 	t.Parallel()
 	f, w := web1()

@@ -299,7 +299,7 @@ func TestALargerDiskNeverUnblocks(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []guest.Bytes{0, guest.GiB, 8 * guest.GiB, 8704 * guest.MiB, 9 * guest.GiB, 64 * guest.GiB} {
 		blocked := false
-		for size := guest.Bytes(512 * guest.MiB); size <= 600*guest.GiB; size += size/3 + 1 {
+		for size := 512 * guest.MiB; size <= 600*guest.GiB; size += size/3 + 1 {
 			f, w := web1()
 			f.set("rootfs", "local-lvm:vm-5001-disk-0,size="+size.ConfigText())
 			f.stored("local-lvm:vm-5001-disk-0", 5001, size)

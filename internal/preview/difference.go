@@ -17,7 +17,7 @@ const (
 	differsParent = "parent"
 )
 
-// Text is a whole sentence for people: "mp3 (local-lvm:vm-5001-disk-9, 4 GiB) was added."
+// Text is a whole sentence for people, such as "mp3 (local-lvm:vm-5001-disk-9, 4 GiB) was added.", in one printable line.
 func (d Difference) Text() string { return guest.Printable(d.sentence()) }
 
 func (d Difference) sentence() string {

@@ -18,8 +18,10 @@ func (j *judge) decide() {
 		switch {
 		case v.section == "" && len(keys) > 1:
 			v.set(DataUnknown, MountDropped, fmt.Sprintf("%s name the same volume", list(keys)))
-			j.block(Blocker{Code: CodeMountUnclassified, Subject: v.Key, Found: fmt.Sprintf("%s name the same volume %s.", list(keys), v.Volume),
-				Remedy: "Remove all but one of these keys from the guest: moving the volume for one would break the others."})
+			j.block(Blocker{
+				Code: CodeMountUnclassified, Subject: v.Key, Found: fmt.Sprintf("%s name the same volume %s.", list(keys), v.Volume),
+				Remedy: "Remove all but one of these keys from the guest: moving the volume for one would break the others.",
+			})
 		case v.trouble != "":
 			j.decideUnclassified(v)
 		case v.id == (guest.VolumeID{}):
@@ -59,15 +61,19 @@ func (j *judge) decideUnclassified(v *volume) {
 	if _, there := j.f.Storages[v.id.Storage]; !there && v.id != (guest.VolumeID{}) && isStored(v.section) {
 		return // storage_unavailable says it, with the remedy that helps
 	}
-	j.block(Blocker{Code: CodeMountUnclassified, Subject: v.Key, Found: fmt.Sprintf("%s (%s) cannot be classified: %s.", v.Key, v.Volume, v.trouble),
-		Remedy: "Correct or remove the key on the guest; what cannot be classified is not touched."})
+	j.block(Blocker{
+		Code: CodeMountUnclassified, Subject: v.Key, Found: fmt.Sprintf("%s (%s) cannot be classified: %s.", v.Key, v.Volume, v.trouble),
+		Remedy: "Correct or remove the key on the guest; what cannot be classified is not touched.",
+	})
 }
 
 func (j *judge) decideRootfs(v *volume) {
 	if j.foreign(*v) {
 		v.set(DataUnknown, MountDropped, fmt.Sprintf("the root file system belongs to guest %d", v.Owner))
-		j.block(Blocker{Code: CodeMountUnclassified, Subject: v.Key, Found: fmt.Sprintf("rootfs (%s) belongs to guest %d, not to %d.", v.Volume, v.Owner, j.id()),
-			Remedy: "A destroy would leave it behind and nothing here expects that: sort out by hand who owns it."})
+		j.block(Blocker{
+			Code: CodeMountUnclassified, Subject: v.Key, Found: fmt.Sprintf("rootfs (%s) belongs to guest %d, not to %d.", v.Volume, v.Owner, j.id()),
+			Remedy: "A destroy would leave it behind and nothing here expects that: sort out by hand who owns it.",
+		})
 		return
 	}
 	v.set(DataErased, MountRecreated, "the root file system is replaced")
@@ -77,8 +83,10 @@ func (j *judge) decideRootfs(v *volume) {
 func (j *judge) decideHost(v *volume) {
 	if v.key == "rootfs" {
 		v.set(DataUnknown, MountDropped, "the root file system is no volume")
-		j.block(Blocker{Code: CodeMountUnclassified, Subject: v.Key, Found: fmt.Sprintf("rootfs is %s, which is no volume of a storage.", v.Volume),
-			Remedy: "Only root file systems on a storage can be replaced."})
+		j.block(Blocker{
+			Code: CodeMountUnclassified, Subject: v.Key, Found: fmt.Sprintf("rootfs is %s, which is no volume of a storage.", v.Volume),
+			Remedy: "Only root file systems on a storage can be replaced.",
+		})
 		return
 	}
 	what := "bind mount"
@@ -97,9 +105,11 @@ func (j *judge) decideHost(v *volume) {
 		v.set(DataHostManaged, MountDropped, "the host's; only root@pam with a password can set it again")
 	}
 	if !j.f.Login.RootTicket {
-		j.blockUnlessDropped(v.key, Blocker{Code: CodeNotRecreatable, Subject: v.Key, Attribute: "drop",
+		j.blockUnlessDropped(v.key, Blocker{
+			Code: CodeNotRecreatable, Subject: v.Key, Attribute: "drop",
 			Found:  fmt.Sprintf("%s is a %s (%s), which Proxmox lets only root@pam with a password set; this login is %s.", v.key, what, v.Volume, j.login()),
-			Remedy: fmt.Sprintf("Add %q to drop to reinstall without it (the host's data stays), or log in as root@pam with a password.", v.key)})
+			Remedy: fmt.Sprintf("Add %q to drop to reinstall without it (the host's data stays), or log in as root@pam with a password.", v.key),
+		})
 	}
 }
 
@@ -120,9 +130,11 @@ func (j *judge) decideForeign(v *volume) {
 		return // nothing is known of our rights, which blocks by itself
 	}
 	if unused || !may {
-		j.blockUnlessDropped(v.key, Blocker{Code: CodeNotRecreatable, Subject: v.Key, Attribute: "drop",
+		j.blockUnlessDropped(v.key, Blocker{
+			Code: CodeNotRecreatable, Subject: v.Key, Attribute: "drop",
 			Found:  fmt.Sprintf("%s (%s) belongs to guest %d: its data stays, but it cannot be named here again: %s.", v.key, v.Volume, v.Owner, missing),
-			Remedy: fmt.Sprintf("Add %q to drop to reinstall without it, or grant what is missing.", v.key)})
+			Remedy: fmt.Sprintf("Add %q to drop to reinstall without it, or grant what is missing.", v.key),
+		})
 	}
 }
 
@@ -141,9 +153,11 @@ func (j *judge) decideOwned(v *volume, consented bool) {
 		return
 	}
 	v.set(DataErased, MountDropped, "it cannot be set aside: "+why)
-	j.block(Blocker{Code: CodeNotPreservable, Subject: v.Key, Attribute: "erase",
+	j.block(Blocker{
+		Code: CodeNotPreservable, Subject: v.Key, Attribute: "erase",
 		Found:  fmt.Sprintf("%s (%s, %s) cannot be set aside: %s.", v.key, v.Volume, v.Size.GiB(), why),
-		Remedy: fmt.Sprintf("%s, or, if it may go, add %s = %q to erase.", remedy, v.key, v.Volume)})
+		Remedy: fmt.Sprintf("%s, or, if it may go, add %s = %q to erase.", remedy, v.key, v.Volume),
+	})
 }
 
 // unpreservable says why Proxmox cannot hand the volume to the parking guest, and what would help; "" when it can. A
@@ -184,9 +198,11 @@ func (j *judge) decideElsewhere(v *volume) {
 	} else {
 		v.set(DataErased, MountDropped, fmt.Sprintf("only %s names it: once that is deleted it is unused, and the destroy frees it", where))
 	}
-	j.block(Blocker{Code: CodeNotPreservable, Subject: v.Key,
+	j.block(Blocker{
+		Code: CodeNotPreservable, Subject: v.Key,
 		Found:  fmt.Sprintf("%s (%s, %s) is named by %s only and cannot be set aside from there.", v.key, v.Volume, v.Size.GiB(), where),
-		Remedy: "Apply or revert the change, or delete the snapshot, yourself: the volume then has a key of its own and is preserved."})
+		Remedy: "Apply or revert the change, or delete the snapshot, yourself: the volume then has a key of its own and is preserved.",
+	})
 }
 
 // isStored reports whether a destroy looks at the volumes of a section: the current and the pending one.

@@ -36,12 +36,16 @@ func (j *judge) judgeGrowth() {
 	root := j.rootfs()
 	switch {
 	case root.id == (guest.VolumeID{}), root.trouble != "":
-		j.block(Blocker{Code: CodeMountUnclassified, Subject: "rootfs", Found: fmt.Sprintf("rootfs (%s) cannot be classified: %s.", root.Volume, orUnknown(root.trouble)),
-			Remedy: "Correct the key on the guest first."})
+		j.block(Blocker{
+			Code: CodeMountUnclassified, Subject: "rootfs", Found: fmt.Sprintf("rootfs (%s) cannot be classified: %s.", root.Volume, orUnknown(root.trouble)),
+			Remedy: "Correct the key on the guest first.",
+		})
 		return
 	case j.foreign(root):
-		j.block(Blocker{Code: CodeMountUnclassified, Subject: "rootfs", Found: fmt.Sprintf("rootfs (%s) belongs to guest %d; Proxmox grows a guest's own volumes only.", root.Volume, root.Owner),
-			Remedy: "Sort out by hand who owns it."})
+		j.block(Blocker{
+			Code: CodeMountUnclassified, Subject: "rootfs", Found: fmt.Sprintf("rootfs (%s) belongs to guest %d; Proxmox grows a guest's own volumes only.", root.Volume, root.Owner),
+			Remedy: "Sort out by hand who owns it.",
+		})
 		return
 	}
 	if lock := j.f.Guest.Config.Values["lock"]; lock != "" {
@@ -54,8 +58,10 @@ func (j *judge) judgeGrowth() {
 	j.judgeSize()
 	s := j.f.Storages[root.id.Storage]
 	if need := max(0, j.wantedSize()-root.Size); s.Total > 0 && need > s.Available {
-		j.block(Blocker{Code: CodeSpace, Subject: root.id.Storage, Attribute: "rootfs.size", Found: fmt.Sprintf("Growing rootfs needs %s on %s; it has %s.", exact(need), root.id.Storage, exact(s.Available)),
-			Remedy: "Free space there, or ask for less."})
+		j.block(Blocker{
+			Code: CodeSpace, Subject: root.id.Storage, Attribute: "rootfs.size", Found: fmt.Sprintf("Growing rootfs needs %s on %s; it has %s.", exact(need), root.id.Storage, exact(s.Available)),
+			Remedy: "Free space there, or ask for less.",
+		})
 	}
 	if j.f.Login.RootTicket {
 		return

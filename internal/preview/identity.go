@@ -13,33 +13,45 @@ import (
 func (j *judge) judgeIdentity() {
 	f, id := j.f, j.id()
 	if f.Duplicate {
-		j.block(Blocker{Code: CodeDuplicate, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("Another block of this configuration names VMID %d too.", id),
-			Remedy: "Keep one of them."})
+		j.block(Blocker{
+			Code: CodeDuplicate, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("Another block of this configuration names VMID %d too.", id),
+			Remedy: "Keep one of them.",
+		})
 	}
 	j.judgeCluster()
 	switch {
 	case f.Presence != guest.Present && f.Presence != guest.Absent:
-		j.block(Blocker{Code: CodeNodeOffline, Subject: id.String(), Found: fmt.Sprintf("Whether guest %d exists could not be determined: its node does not answer, or this login may not see it (VM.Audit on /vms/%d).", id, id),
-			Remedy: "Unknown is not missing: plan again when all nodes answer."})
+		j.block(Blocker{
+			Code: CodeNodeOffline, Subject: id.String(), Found: fmt.Sprintf("Whether guest %d exists could not be determined: its node does not answer, or this login may not see it (VM.Audit on /vms/%d).", id, id),
+			Remedy: "Unknown is not missing: plan again when all nodes answer.",
+		})
 		return
 	case f.Presence == guest.Absent:
 		if !j.operating() {
-			j.block(Blocker{Code: CodeGuestMissing, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("There is no guest %d in this cluster, or this login may not see it.", id),
-				Remedy: "Correct vmid. This resource never makes a guest."})
+			j.block(Blocker{
+				Code: CodeGuestMissing, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("There is no guest %d in this cluster, or this login may not see it.", id),
+				Remedy: "Correct vmid. This resource never makes a guest.",
+			})
 		}
 		return
 	case f.WrongType:
-		j.block(Blocker{Code: CodeGuestWrongType, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("Guest %d is a virtual machine, not a container.", id),
-			Remedy: "Correct vmid, or use the resource for virtual machines."})
+		j.block(Blocker{
+			Code: CodeGuestWrongType, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("Guest %d is a virtual machine, not a container.", id),
+			Remedy: "Correct vmid, or use the resource for virtual machines.",
+		})
 		return
 	}
 	if name := f.Guest.Config.Hostname(id); name != j.w.Name {
-		j.block(Blocker{Code: CodeNameMismatch, Subject: id.String(), Attribute: "name", Found: fmt.Sprintf("CT %d calls itself %s, not %s.", id, guest.Printable(name), guest.Printable(j.w.Name)),
-			Remedy: "Correct vmid or name."})
+		j.block(Blocker{
+			Code: CodeNameMismatch, Subject: id.String(), Attribute: "name", Found: fmt.Sprintf("CT %d calls itself %s, not %s.", id, guest.Printable(name), guest.Printable(j.w.Name)),
+			Remedy: "Correct vmid or name.",
+		})
 	}
 	if f.Guest.Config.Values["template"] == "1" {
-		j.block(Blocker{Code: CodeIsTemplate, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("CT %d is a template.", id),
-			Remedy: "Templates are not reinstalled: make a new one."})
+		j.block(Blocker{
+			Code: CodeIsTemplate, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("CT %d is a template.", id),
+			Remedy: "Templates are not reinstalled: make a new one.",
+		})
 	}
 	j.judgeSelf()
 }
@@ -49,16 +61,22 @@ func (j *judge) judgeCluster() {
 	f := j.f
 	known := f.Presence == guest.Present || f.Presence == guest.Absent && f.Guest.Node != ""
 	if known && !f.NodeOnline {
-		j.block(Blocker{Code: CodeNodeOffline, Subject: f.Guest.Node, Found: fmt.Sprintf("Node %s does not answer, so nothing is known about guest %d.", orUnknown(f.Guest.Node), j.id()),
-			Remedy: "Plan again when the node is back."})
+		j.block(Blocker{
+			Code: CodeNodeOffline, Subject: f.Guest.Node, Found: fmt.Sprintf("Node %s does not answer, so nothing is known about guest %d.", orUnknown(f.Guest.Node), j.id()),
+			Remedy: "Plan again when the node is back.",
+		})
 	}
 	if !f.Quorate {
-		j.block(Blocker{Code: CodeNoQuorum, Subject: f.Guest.Node, Found: "The cluster has no quorum, so no configuration can be written.",
-			Remedy: "Plan again when the cluster has quorum."})
+		j.block(Blocker{
+			Code: CodeNoQuorum, Subject: f.Guest.Node, Found: "The cluster has no quorum, so no configuration can be written.",
+			Remedy: "Plan again when the cluster has quorum.",
+		})
 	}
 	if !supported(f.Login.Version) {
-		j.block(Blocker{Code: CodeUnsupportedVersion, Subject: f.Login.Version, Found: fmt.Sprintf("The server is Proxmox VE %s.", orUnknown(f.Login.Version)),
-			Remedy: "pvrx needs Proxmox VE 9.1 or newer: older ones cannot keep a parking guest from being started."})
+		j.block(Blocker{
+			Code: CodeUnsupportedVersion, Subject: f.Login.Version, Found: fmt.Sprintf("The server is Proxmox VE %s.", orUnknown(f.Login.Version)),
+			Remedy: "pvrx needs Proxmox VE 9.1 or newer: older ones cannot keep a parking guest from being started.",
+		})
 	}
 }
 
@@ -69,8 +87,10 @@ func (j *judge) judgeSelf() {
 	for _, n := range networks {
 		mac := n.MAC()
 		if mac != "" && slices.ContainsFunc(j.f.Self.MACs, func(own string) bool { return strings.EqualFold(own, mac) }) {
-			j.block(Blocker{Code: CodeRunningInsideTarget, Subject: n.Key, Found: fmt.Sprintf("This machine has the hardware address %s of %s: it is CT %d.", mac, n.Key, j.id()),
-				Remedy: "Run this from another machine."})
+			j.block(Blocker{
+				Code: CodeRunningInsideTarget, Subject: n.Key, Found: fmt.Sprintf("This machine has the hardware address %s of %s: it is CT %d.", mac, n.Key, j.id()),
+				Remedy: "Run this from another machine.",
+			})
 		}
 	}
 }

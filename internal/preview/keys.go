@@ -84,8 +84,10 @@ func (j *judge) judgeKeys() {
 			j.judgeFeatures(value)
 		case name == "net" && indexed:
 			if _, err := guest.ParseNetwork(key, value); err != nil {
-				j.block(Blocker{Code: CodeMountUnclassified, Subject: key, Found: fmt.Sprintf("%s cannot be read: %s.", key, err),
-					Remedy: "Correct it on the guest first."})
+				j.block(Blocker{
+					Code: CodeMountUnclassified, Subject: key, Found: fmt.Sprintf("%s cannot be read: %s.", key, err),
+					Remedy: "Correct it on the guest first.",
+				})
 			}
 		case Carried(key):
 			if j.dropped(key) {
@@ -99,8 +101,10 @@ func (j *judge) judgeKeys() {
 }
 
 func (j *judge) cannotSet(key, why string) {
-	j.blockUnlessDropped(key, Blocker{Code: CodeNotRecreatable, Subject: key, Attribute: "drop", Found: why + ".",
-		Remedy: fmt.Sprintf("Add %q to drop to reinstall without it.", key)})
+	j.blockUnlessDropped(key, Blocker{
+		Code: CodeNotRecreatable, Subject: key, Attribute: "drop", Found: why + ".",
+		Remedy: fmt.Sprintf("Add %q to drop to reinstall without it.", key),
+	})
 }
 
 // judgeFeatures: others than root@pam may set nesting only, and that on an unprivileged container only.
@@ -149,9 +153,11 @@ func (j *judge) judgeRaw() {
 		}
 	}
 	if len(kept) > 0 {
-		j.block(Blocker{Code: CodeIDMapDiffers, Subject: "lxc.idmap",
+		j.block(Blocker{
+			Code: CodeIDMapDiffers, Subject: "lxc.idmap",
 			Found:  fmt.Sprintf("The guest maps ids in its own way (lxc.idmap: %s) and the new one cannot; files on %s would belong to other users there.", strings.Join(raw["lxc.idmap"], "; "), list(kept)),
-			Remedy: "Reinstall it by hand, or remove lxc.idmap and correct the owners first."})
+			Remedy: "Reinstall it by hand, or remove lxc.idmap and correct the owners first.",
+		})
 	}
 }
 

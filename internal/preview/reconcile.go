@@ -14,6 +14,9 @@ func Reconcile(action Operation, r guest.Journal, f Facts) Preview {
 	if _, set := f.Guest.Config.Get("rootfs"); !set && f.Presence == guest.Present {
 		// The stub of an unfinished create has no name of its own yet: the record says whose it is.
 		f.Guest.Config = f.Guest.Config.Clone()
+		if f.Guest.Config.Values == nil {
+			f.Guest.Config.Values = map[string]string{}
+		}
 		f.Guest.Config.Values["hostname"] = name
 	}
 	c := &reconciler{

@@ -11,8 +11,10 @@ import (
 func (c *reconciler) judgeResume() {
 	c.judgeWhereabouts()
 	if !c.r.New && !c.r.Back && c.f.TemplateKnown == guest.Absent {
-		c.block(Blocker{Code: CodeTemplateMissing, Subject: c.r.Wanted.Template, Attribute: "template", Found: fmt.Sprintf("%s is no longer on node %s.", c.r.Wanted.Template, orUnknown(c.r.Node)),
-			Remedy: "Download it again: the new guest is made from it."})
+		c.block(Blocker{
+			Code: CodeTemplateMissing, Subject: c.r.Wanted.Template, Attribute: "template", Found: fmt.Sprintf("%s is no longer on node %s.", c.r.Wanted.Template, orUnknown(c.r.Node)),
+			Remedy: "Download it again: the new guest is made from it.",
+		})
 	}
 	c.lost["root file system"] = "lost: as the reinstall said"
 	if c.r.Back {
@@ -55,16 +57,20 @@ func (c *reconciler) judgeWhereabouts() {
 			continue
 		}
 		if why := c.unavailable(v.id.Storage, "rootdir"); why != "" {
-			c.block(Blocker{Code: CodeStorageUnavailable, Subject: v.id.Storage, Found: fmt.Sprintf("Storage %s, which holds %s (%s), %s.", v.id.Storage, v.key, v.Volume, why),
-				Remedy: "Bring the storage back first."})
+			c.block(Blocker{
+				Code: CodeStorageUnavailable, Subject: v.id.Storage, Found: fmt.Sprintf("Storage %s, which holds %s (%s), %s.", v.id.Storage, v.key, v.Volume, why),
+				Remedy: "Bring the storage back first.",
+			})
 			continue
 		}
 		if v.listed || !c.f.Listed[v.id.Storage] || c.moving(p, v.id.Storage) {
 			continue
 		}
 		v.set(DataUnknown, MountDropped, "it is not where the record says")
-		c.block(Blocker{Code: CodeMountUnclassified, Subject: v.key, Found: fmt.Sprintf("%s should be %s, which storage %s does not list.", v.key, v.Volume, v.id.Storage),
-			Remedy: "Find the volume and who names it before going on: nothing is picked by guessing."})
+		c.block(Blocker{
+			Code: CodeMountUnclassified, Subject: v.key, Found: fmt.Sprintf("%s should be %s, which storage %s does not list.", v.key, v.Volume, v.id.Storage),
+			Remedy: "Find the volume and who names it before going on: nothing is picked by guessing.",
+		})
 	}
 }
 
@@ -101,12 +107,16 @@ func (c *reconciler) judgeClose() {
 	}
 	slices.Sort(held)
 	if len(held) > 0 {
-		c.block(Blocker{Code: CodeParkingHoldsData, Subject: c.r.Parking.String(), Attribute: "reconcile", Found: fmt.Sprintf("CT %d holds %s, which no other guest names.", c.r.Parking, list(held)),
-			Remedy: "Resume or roll back, or move the volumes to where they belong by hand; then close."})
+		c.block(Blocker{
+			Code: CodeParkingHoldsData, Subject: c.r.Parking.String(), Attribute: "reconcile", Found: fmt.Sprintf("CT %d holds %s, which no other guest names.", c.r.Parking, list(held)),
+			Remedy: "Resume or roll back, or move the volumes to where they belong by hand; then close.",
+		})
 	}
 	if len(unseen) > 0 {
-		c.block(Blocker{Code: CodeParkingHoldsData, Subject: c.r.Parking.String(), Attribute: "reconcile", Found: fmt.Sprintf("The record says that %s wait on CT %d, and no storage lists them.", list(sortedKeys(unseen)), c.r.Parking),
-			Remedy: "What cannot be seen counts as held: make the storages and rights visible, then resume or roll back."})
+		c.block(Blocker{
+			Code: CodeParkingHoldsData, Subject: c.r.Parking.String(), Attribute: "reconcile", Found: fmt.Sprintf("The record says that %s wait on CT %d, and no storage lists them.", list(sortedKeys(unseen)), c.r.Parking),
+			Remedy: "What cannot be seen counts as held: make the storages and rights visible, then resume or roll back.",
+		})
 	}
 }
 

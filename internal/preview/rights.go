@@ -38,8 +38,10 @@ func (j *judge) unseen(what, why, right string) {
 	if why == "" {
 		why = "not read"
 	}
-	j.block(Blocker{Code: CodePrivileges, Subject: what, Found: fmt.Sprintf("The list of %s could not be read: %s.", what, strings.TrimSuffix(why, ".")),
-		Remedy: fmt.Sprintf("Grant %s %s: an empty list and an unseen one look the same.", j.login(), right)})
+	j.block(Blocker{
+		Code: CodePrivileges, Subject: what, Found: fmt.Sprintf("The list of %s could not be read: %s.", what, strings.TrimSuffix(why, ".")),
+		Remedy: fmt.Sprintf("Grant %s %s: an empty list and an unseen one look the same.", j.login(), right),
+	})
 }
 
 // judgeRights names every right that is missing, or that the destroy would take away.
@@ -62,28 +64,32 @@ func (j *judge) lacking(needs []Need) {
 	for _, n := range needs {
 		where := strings.Join(n.Paths, " or ")
 		what := strings.Join(n.Privileges, " or ")
-		any := func(holds func(privilege, path string) bool) bool {
+		met := func(holds func(privilege, path string) bool) bool {
 			return slices.ContainsFunc(n.Privileges, func(privilege string) bool {
 				return slices.ContainsFunc(n.Paths, func(path string) bool { return holds(privilege, path) })
 			})
 		}
 		switch {
 		case n.Optional:
-		case !any(j.may):
+		case !met(j.may):
 			missing[where] = append(missing[where], what)
-		case n.Lasting && !any(j.lasts):
+		case n.Lasting && !met(j.lasts):
 			fleeting[where] = append(fleeting[where], what)
 		}
 	}
 	for _, where := range slices.Sorted(maps.Keys(missing)) {
 		words := slices.Compact(slices.Sorted(slices.Values(missing[where])))
-		j.block(Blocker{Code: CodePrivileges, Subject: where, Found: fmt.Sprintf("%s lacks %s on %s.", j.login(), list(words), where),
-			Remedy: "Grant a role that holds them there."})
+		j.block(Blocker{
+			Code: CodePrivileges, Subject: where, Found: fmt.Sprintf("%s lacks %s on %s.", j.login(), list(words), where),
+			Remedy: "Grant a role that holds them there.",
+		})
 	}
 	for _, where := range slices.Sorted(maps.Keys(fleeting)) {
 		words := slices.Compact(slices.Sorted(slices.Values(fleeting[where])))
-		j.block(Blocker{Code: CodePrivileges, Subject: where, Found: fmt.Sprintf("%s holds %s on %s only there or through a pool, and a destroy removes entries on exactly that path and pool membership.", j.login(), list(words), where),
-			Remedy: "Grant the role on /vms with propagation: the rights must outlive the guest."})
+		j.block(Blocker{
+			Code: CodePrivileges, Subject: where, Found: fmt.Sprintf("%s holds %s on %s only there or through a pool, and a destroy removes entries on exactly that path and pool membership.", j.login(), list(words), where),
+			Remedy: "Grant the role on /vms with propagation: the rights must outlive the guest.",
+		})
 	}
 }
 
@@ -99,8 +105,10 @@ func (j *judge) judgeTags() {
 		return
 	}
 	slices.Sort(refused)
-	j.block(Blocker{Code: CodePrivileges, Subject: "tags", Found: fmt.Sprintf("The tags %s of CT %d are reserved by the datacenter's tag policy, so %s may not set them again.", list(refused), j.id(), j.login()),
-		Remedy: "Grant Sys.Modify on /, change the policy, or take the tags off the guest."})
+	j.block(Blocker{
+		Code: CodePrivileges, Subject: "tags", Found: fmt.Sprintf("The tags %s of CT %d are reserved by the datacenter's tag policy, so %s may not set them again.", list(refused), j.id(), j.login()),
+		Remedy: "Grant Sys.Modify on /, change the policy, or take the tags off the guest.",
+	})
 }
 
 func splitTags(tags string) []string {
@@ -114,8 +122,10 @@ func (j *judge) judgeACL() {
 	} else {
 		for _, e := range j.f.ACL.Value {
 			if !e.CanRestore {
-				j.block(Blocker{Code: CodePrivileges, Subject: e.Path, Found: fmt.Sprintf("The entry %s %s on %s would be gone and could not be given back: %s.", e.Who, e.Role, e.Path, orUnknown(strings.TrimSuffix(e.Missing, "."))),
-					Remedy: "Grant what is missing, or move the entry to /vms or to a pool."})
+				j.block(Blocker{
+					Code: CodePrivileges, Subject: e.Path, Found: fmt.Sprintf("The entry %s %s on %s would be gone and could not be given back: %s.", e.Who, e.Role, e.Path, orUnknown(strings.TrimSuffix(e.Missing, "."))),
+					Remedy: "Grant what is missing, or move the entry to /vms or to a pool.",
+				})
 			}
 		}
 	}

@@ -22,8 +22,10 @@ func (j *judge) judgeSize() {
 		return // no volume, or one that is blocked for better reasons
 	}
 	unreadable := func(found string) {
-		j.block(Blocker{Code: CodeSizeUnreadable, Subject: "rootfs", Found: found,
-			Remedy: "A size that is not certain is not guessed at: grant Datastore.Audit on the storage, or correct the volume or its size= by \"pct rescan\" on the node."})
+		j.block(Blocker{
+			Code: CodeSizeUnreadable, Subject: "rootfs", Found: found,
+			Remedy: "A size that is not certain is not guessed at: grant Datastore.Audit on the storage, or correct the volume or its size= by \"pct rescan\" on the node.",
+		})
 	}
 	row := j.f.Volumes[old.id]
 	text := old.Mounted.SizeText
@@ -43,9 +45,11 @@ func (j *judge) judgeSize() {
 		return
 	}
 	if asked := j.w.Rootfs.Size; asked > 0 && asked < row.Size {
-		j.block(Blocker{Code: CodeRootfsShrink, Subject: "rootfs", Attribute: "rootfs.size",
+		j.block(Blocker{
+			Code: CodeRootfsShrink, Subject: "rootfs", Attribute: "rootfs.size",
 			Found:  fmt.Sprintf("rootfs has %s, size = %q asks for %d.", exact(row.Size), j.askedText(), int64(asked)),
-			Remedy: fmt.Sprintf("Ask for at least %s, or leave size out to keep it.", atLeast(row.Size))})
+			Remedy: fmt.Sprintf("Ask for at least %s, or leave size out to keep it.", atLeast(row.Size)),
+		})
 	}
 }
 

@@ -24,13 +24,17 @@ func (j *judge) judgeStorages() {
 		if why == "" {
 			continue
 		}
-		j.block(Blocker{Code: CodeStorageUnavailable, Subject: name, Found: fmt.Sprintf("Storage %s, named by %s, %s.", name, list(named[name]), why),
-			Remedy: "Bring the storage back, or take the keys off the guest, first: a destroy would free the root file system and then fail there."})
+		j.block(Blocker{
+			Code: CodeStorageUnavailable, Subject: name, Found: fmt.Sprintf("Storage %s, named by %s, %s.", name, list(named[name]), why),
+			Remedy: "Bring the storage back, or take the keys off the guest, first: a destroy would free the root file system and then fail there.",
+		})
 	}
 	if target := j.rootfsStorage(); target != "" && len(named[target]) == 0 {
 		if why := j.unavailable(target, "rootdir"); why != "" {
-			j.block(Blocker{Code: CodeStorageUnavailable, Subject: target, Attribute: "rootfs.storage", Found: fmt.Sprintf("Storage %s, wanted for rootfs, %s.", target, why),
-				Remedy: "Choose a storage of the guest's node with content type rootdir, or leave rootfs.storage out to keep the present one."})
+			j.block(Blocker{
+				Code: CodeStorageUnavailable, Subject: target, Attribute: "rootfs.storage", Found: fmt.Sprintf("Storage %s, wanted for rootfs, %s.", target, why),
+				Remedy: "Choose a storage of the guest's node with content type rootdir, or leave rootfs.storage out to keep the present one.",
+			})
 		}
 	}
 }
@@ -75,8 +79,10 @@ func (j *judge) judgeTemplate() {
 	}
 	id, err := guest.ParseVolumeID(j.w.Template)
 	if err != nil {
-		j.block(Blocker{Code: CodeTemplateMissing, Subject: j.w.Template, Attribute: "template", Found: fmt.Sprintf("%q is no volume id.", j.w.Template),
-			Remedy: "Write the whole volume id, such as \"local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst\"."})
+		j.block(Blocker{
+			Code: CodeTemplateMissing, Subject: j.w.Template, Attribute: "template", Found: fmt.Sprintf("%q is no volume id.", j.w.Template),
+			Remedy: "Write the whole volume id, such as \"local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst\".",
+		})
 		return
 	}
 	found := ""
@@ -90,8 +96,10 @@ func (j *judge) judgeTemplate() {
 	default:
 		found = fmt.Sprintf("Storage %s of node %s does not list %s, or this login may not see it.", id.Storage, orUnknown(j.f.Guest.Node), id)
 	}
-	j.block(Blocker{Code: CodeTemplateMissing, Subject: id.String(), Attribute: "template", Found: found,
-		Remedy: "Download the template to a storage of the guest's node, or correct template."})
+	j.block(Blocker{
+		Code: CodeTemplateMissing, Subject: id.String(), Attribute: "template", Found: found,
+		Remedy: "Download the template to a storage of the guest's node, or correct template.",
+	})
 }
 
 // judgeSpace asks whether the new volumes fit. The parking guest is made while the old root file system is still there, and
@@ -113,7 +121,9 @@ func (j *judge) judgeSpace() {
 		need = add(need, size)
 	}
 	if need > s.Available {
-		j.block(Blocker{Code: CodeSpace, Subject: target, Attribute: "rootfs.size", Found: fmt.Sprintf("The parking guest and the new root file system need %s on %s; it has %s.", exact(need), target, exact(s.Available)),
-			Remedy: "Free space there, choose another rootfs.storage, or ask for less."})
+		j.block(Blocker{
+			Code: CodeSpace, Subject: target, Attribute: "rootfs.size", Found: fmt.Sprintf("The parking guest and the new root file system need %s on %s; it has %s.", exact(need), target, exact(s.Available)),
+			Remedy: "Free space there, choose another rootfs.storage, or ask for less.",
+		})
 	}
 }

@@ -23,8 +23,10 @@ func (j *judge) judgeSnapshots() {
 	if len(names) == 0 {
 		return
 	}
-	j.block(Blocker{Code: CodeSnapshotsPresent, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("CT %d has %s (%s).", j.id(), plural(len(names), "snapshot"), strings.Join(names, ", ")),
-		Remedy: "They cannot survive: delete them, or add \"snapshots_present\" to allow to have them deleted."})
+	j.block(Blocker{
+		Code: CodeSnapshotsPresent, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("CT %d has %s (%s).", j.id(), plural(len(names), "snapshot"), strings.Join(names, ", ")),
+		Remedy: "They cannot survive: delete them, or add \"snapshots_present\" to allow to have them deleted.",
+	})
 }
 
 // snapshotNames are the snapshots that are listed, or the newest one when only the configuration was read.
@@ -47,8 +49,10 @@ func (j *judge) judgeHA() {
 		return
 	}
 	if j.f.HA.Value.Managed {
-		j.block(Blocker{Code: CodeHAManaged, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("CT %d is an HA resource (state %s).", j.id(), orUnknown(j.f.HA.Value.State)),
-			Remedy: "Take it out of HA, or add \"ha_managed\" to allow: the resource is then removed without its rules and added again with all its fields."})
+		j.block(Blocker{
+			Code: CodeHAManaged, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("CT %d is an HA resource (state %s).", j.id(), orUnknown(j.f.HA.Value.State)),
+			Remedy: "Take it out of HA, or add \"ha_managed\" to allow: the resource is then removed without its rules and added again with all its fields.",
+		})
 	}
 }
 
@@ -59,8 +63,10 @@ func (j *judge) judgeReplication() {
 		return
 	}
 	if j.f.Replicated.Value {
-		j.block(Blocker{Code: CodeReplicated, Subject: j.id().String(), Found: fmt.Sprintf("CT %d has a replication job.", j.id()),
-			Remedy: "Remove the job, wait until it is gone, and add it again afterwards: it would remove the copies on the other node."})
+		j.block(Blocker{
+			Code: CodeReplicated, Subject: j.id().String(), Found: fmt.Sprintf("CT %d has a replication job.", j.id()),
+			Remedy: "Remove the job, wait until it is gone, and add it again afterwards: it would remove the copies on the other node.",
+		})
 	}
 }
 
@@ -77,8 +83,10 @@ func (j *judge) judgeBackups() {
 		case OurBackup(row):
 			ours++
 		default:
-			j.block(Blocker{Code: CodeProtectedBackup, Subject: row.ID.String(), Attribute: "allow", Found: fmt.Sprintf("%s is a protected backup of CT %d that pvrx did not make.", row.ID, j.id()),
-				Remedy: "Somebody wants this guest as it was: ask them, then take the protection off or add \"protected_backup\" to allow."})
+			j.block(Blocker{
+				Code: CodeProtectedBackup, Subject: row.ID.String(), Attribute: "allow", Found: fmt.Sprintf("%s is a protected backup of CT %d that pvrx did not make.", row.ID, j.id()),
+				Remedy: "Somebody wants this guest as it was: ask them, then take the protection off or add \"protected_backup\" to allow.",
+			})
 		}
 	}
 	if ours > 0 {
@@ -90,16 +98,20 @@ func (j *judge) judgeBackups() {
 func (j *judge) judgeJobs() {
 	const remedy = "Wait until it has run, move it, or add \"backup_window\" to allow: a backup of the half-made guest may replace the last good one."
 	if !j.f.Jobs.OK {
-		j.block(Blocker{Code: CodeBackupWindow, Subject: "backup jobs", Attribute: "allow", Found: fmt.Sprintf("Backup jobs cannot be read (%s), so whether one starts meanwhile is unknown.", orUnknown(j.f.Jobs.Why)),
-			Remedy: "Grant Sys.Audit on /, or add \"backup_window\" to allow."})
+		j.block(Blocker{
+			Code: CodeBackupWindow, Subject: "backup jobs", Attribute: "allow", Found: fmt.Sprintf("Backup jobs cannot be read (%s), so whether one starts meanwhile is unknown.", orUnknown(j.f.Jobs.Why)),
+			Remedy: "Grant Sys.Audit on /, or add \"backup_window\" to allow.",
+		})
 		return
 	}
 	end := j.f.Now + int64(j.w.Timeout.Seconds())
 	for _, job := range j.f.Jobs.Value {
 		covers := job.All || slices.Contains(job.Covers, j.id()) || j.f.Parking.VMID != 0 && slices.Contains(job.Covers, j.f.Parking.VMID)
 		if covers && job.NextRun != 0 && job.NextRun <= end {
-			j.block(Blocker{Code: CodeBackupWindow, Subject: job.ID, Attribute: "allow", Found: fmt.Sprintf("Backup job %s covers CT %d or the parking guest and starts at %s; the operation may last until %s.", job.ID, j.id(), utc(job.NextRun), utc(end)),
-				Remedy: remedy})
+			j.block(Blocker{
+				Code: CodeBackupWindow, Subject: job.ID, Attribute: "allow", Found: fmt.Sprintf("Backup job %s covers CT %d or the parking guest and starts at %s; the operation may last until %s.", job.ID, j.id(), utc(job.NextRun), utc(end)),
+				Remedy: remedy,
+			})
 		}
 	}
 }
@@ -112,8 +124,10 @@ func (j *judge) judgeBackupRoom() {
 	}
 	name := j.w.Backup.Storage
 	if why := j.unavailable(name, "backup"); why != "" {
-		j.block(Blocker{Code: CodeStorageUnavailable, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("Storage %s, wanted for the backup, %s.", name, why),
-			Remedy: "Choose a storage of the guest's node with content type backup."})
+		j.block(Blocker{
+			Code: CodeStorageUnavailable, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("Storage %s, wanted for the backup, %s.", name, why),
+			Remedy: "Choose a storage of the guest's node with content type backup.",
+		})
 		return
 	}
 	room := j.f.BackupStorage
@@ -122,12 +136,16 @@ func (j *judge) judgeBackupRoom() {
 		return
 	}
 	if limit := room.Value.ProtectedLimit; limit >= 0 && room.Value.ProtectedNow >= limit {
-		j.block(Blocker{Code: CodeBackupLimit, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("Storage %s allows %s a guest, and CT %d has %d there.", name, plural(limit, "protected backup"), j.id(), room.Value.ProtectedNow),
-			Remedy: "Take the protection off one of them, or raise max-protected-backups."})
+		j.block(Blocker{
+			Code: CodeBackupLimit, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("Storage %s allows %s a guest, and CT %d has %d there.", name, plural(limit, "protected backup"), j.id(), room.Value.ProtectedNow),
+			Remedy: "Take the protection off one of them, or raise max-protected-backups.",
+		})
 	}
 	if need := j.rootfs().Size; need > room.Value.Available {
-		j.block(Blocker{Code: CodeSpace, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("A backup of the root file system may take %s; storage %s has %s.", exact(need), name, exact(room.Value.Available)),
-			Remedy: "Free space there or choose another storage."})
+		j.block(Blocker{
+			Code: CodeSpace, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("A backup of the root file system may take %s; storage %s has %s.", exact(need), name, exact(room.Value.Available)),
+			Remedy: "Free space there or choose another storage.",
+		})
 	}
 }
 
@@ -140,15 +158,19 @@ func (j *judge) judgeNotes() {
 		return
 	}
 	if own := guest.Length(j.f.Journal.User); own+JournalBudget > guest.NotesLimit {
-		j.block(Blocker{Code: CodeNotesTooLong, Subject: j.id().String(), Found: fmt.Sprintf("The notes hold %d characters of your own; Proxmox takes %d, and the operation's record needs up to %d.", own, guest.NotesLimit, JournalBudget),
-			Remedy: fmt.Sprintf("Shorten the notes to %d characters.", guest.NotesLimit-JournalBudget)})
+		j.block(Blocker{
+			Code: CodeNotesTooLong, Subject: j.id().String(), Found: fmt.Sprintf("The notes hold %d characters of your own; Proxmox takes %d, and the operation's record needs up to %d.", own, guest.NotesLimit, JournalBudget),
+			Remedy: fmt.Sprintf("Shorten the notes to %d characters.", guest.NotesLimit-JournalBudget),
+		})
 	}
 }
 
 // judgeParking asks whether there is a spare VMID for the parking guest.
 func (j *judge) judgeParking() {
 	if j.f.Parking.VMID == 0 {
-		j.block(Blocker{Code: CodeParkingUnavailable, Subject: j.id().String(), Found: fmt.Sprintf("No spare VMID was found: %s.", orUnknown(strings.TrimSuffix(j.f.Parking.Why, "."))),
-			Remedy: "Give the provider a range (parking.vmids) with a VMID that owns no volume, has no ACL entry, no backup and no job."})
+		j.block(Blocker{
+			Code: CodeParkingUnavailable, Subject: j.id().String(), Found: fmt.Sprintf("No spare VMID was found: %s.", orUnknown(strings.TrimSuffix(j.f.Parking.Why, "."))),
+			Remedy: "Give the provider a range (parking.vmids) with a VMID that owns no volume, has no ACL entry, no backup and no job.",
+		})
 	}
 }
