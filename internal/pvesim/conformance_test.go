@@ -117,9 +117,13 @@ var callers = map[string]string{
 
 // hidden are the steps between recorded calls that no recording shows, by the call they come before.
 var hidden = map[string]func(*replay){
-	"lxc 54":  func(r *replay) { r.c.guests[101].conf.kv["lock"] = "backup" },
-	"lxc 60":  func(r *replay) { delete(r.c.guests[101].conf.kv, "lock") },
-	"ct2 95":  func(r *replay) { r.c.AddVolume("pve", "local:iso/x.iso", 1) },
+	"lxc 54": func(r *replay) { r.c.guests[101].conf.kv["lock"] = "backup" },
+	"lxc 60": func(r *replay) { delete(r.c.guests[101].conf.kv, "lock") },
+	"ct2 95": func(r *replay) {
+		if err := r.c.AddVolume("pve", "local:iso/x.iso", 1); err != nil {
+			r.t.Fatal(err)
+		}
+	},
 	"qemu 66": func(r *replay) { r.c.guests[201].conf.kv["lock"] = "backup" },
 	"qemu 70": func(r *replay) { delete(r.c.guests[201].conf.kv, "lock") },
 	"perm 46": func(r *replay) {

@@ -127,7 +127,9 @@ func TestUploadFieldOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		part.Write(file)
+		if _, err := part.Write(file); err != nil {
+			t.Fatal(err)
+		}
 		w.Close()
 		req := k.request("POST", "/nodes/pve1/storage/local/upload")
 		req.Body = http.NoBody

@@ -2,7 +2,6 @@ package pvesim
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,8 +13,6 @@ type vmChange struct {
 	force          bool
 	digest         string
 }
-
-var vmIndexedRE = regexp.MustCompile(`^([a-z]+)\d+$`)
 
 // vmKeyExists tells whether a key can stand in a VM's configuration at all.
 func vmKeyExists(key string) bool {

@@ -99,7 +99,9 @@ func (r *Recording) readBody(body any) {
 	if s, ok := body.(string); ok && r.Status != 0 {
 		// trailing words of the recorder may follow the answer
 		body = nil
-		json.NewDecoder(strings.NewReader(s)).Decode(&body)
+		if err := json.NewDecoder(strings.NewReader(s)).Decode(&body); err != nil {
+			return
+		}
 	}
 	m, ok := body.(map[string]any)
 	if !ok {

@@ -16,9 +16,7 @@ const (
 	textUnknownKey = "property is not defined in schema and the schema does not allow additional properties"
 )
 
-var (
-	numberRE = regexp.MustCompile(`^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$`)
-)
+var numberRE = regexp.MustCompile(`^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$`)
 
 // check validates the arguments of a call, those of the path included, and normalises booleans to
 // 1 and 0 in place. The map is nil when all is well, else it holds a text for each bad argument.

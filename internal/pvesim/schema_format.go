@@ -227,7 +227,15 @@ func checkCalendar(v string) error {
 	if named[v] || calendarRE.MatchString(strings.ToLower(v)) && strings.ContainsAny(v, "0123456789*") {
 		return nil
 	}
-	return fmt.Errorf("invalid calendar event '%s' - unable to parse calendar event '%s'\n", v, v)
+	return fmt.Errorf("invalid calendar event '%s' - %w", v, calendarError(v))
+}
+
+// calendarError is what the parser of calendar events says; its text ends in a line end, which shows
+// wherever Proxmox quotes it.
+type calendarError string
+
+func (e calendarError) Error() string {
+	return fmt.Sprintf("unable to parse calendar event '%s'\n", string(e))
 }
 
 func checkAddress(what string, ok func(string) bool) func(string) error {

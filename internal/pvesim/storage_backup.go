@@ -109,20 +109,20 @@ func (c *Cluster) addBackup(s *storage, node string, a *archive, ext string, siz
 	return v.id()
 }
 
-// keep says how many backups a retention setting leaves, of those that are not protected; false
-// when it keeps all.
+// keepLast says how many backups of a guest a retention setting leaves, of those that are not
+// protected; false when it keeps all. All kinds of "keep" are taken together.
 func keepLast(prune string) (int, bool) {
 	p := parseProps(prune, "")
 	if isTrue(p.value("keep-all")) {
 		return 0, false
 	}
-	n, any := 0, false
+	n, limited := 0, false
 	for _, key := range []string{"keep-last", "keep-hourly", "keep-daily", "keep-weekly", "keep-monthly", "keep-yearly"} {
 		if v := p.value(key); v != "" {
-			n, any = n+atoi(v), true
+			n, limited = n+atoi(v), true
 		}
 	}
-	return n, any && n > 0
+	return n, limited && n > 0
 }
 
 // prune removes a guest's oldest unprotected backups so that at most keep are left, and gives the

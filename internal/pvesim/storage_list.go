@@ -59,8 +59,8 @@ func nodeStorages(k *call) (any, error) {
 		}
 		m := k.c.storageState(s, node)
 		m["storage"] = id
-		if total := m["total"].(int64); total > 0 {
-			m["used_fraction"] = float64(m["used"].(int64)) / float64(total)
+		if m["active"] == 1 && s.total > 0 {
+			m["used_fraction"] = float64(s.usedOn(node)) / float64(s.total)
 		}
 		rows = append(rows, m)
 	}

@@ -141,7 +141,9 @@ func ociTemplate(files map[string]string) *Template {
 	var index struct {
 		Manifests []struct{ MediaType, Digest string }
 	}
-	json.Unmarshal([]byte(files["index.json"]), &index)
+	if err := json.Unmarshal([]byte(files["index.json"]), &index); err != nil {
+		return &Template{OCI: &OCIImage{}}
+	}
 	for _, m := range index.Manifests {
 		if m.MediaType != "application/vnd.oci.image.manifest.v1+json" {
 			continue
@@ -150,7 +152,9 @@ func ociTemplate(files map[string]string) *Template {
 			Config struct{ Digest string }
 			Layers []struct{ MediaType, Digest string }
 		}
-		json.Unmarshal([]byte(blob(m.Digest)), &manifest)
+		if err := json.Unmarshal([]byte(blob(m.Digest)), &manifest); err != nil {
+			break
+		}
 		var conf struct {
 			Architecture string
 			Config       struct {
@@ -159,7 +163,9 @@ func ociTemplate(files map[string]string) *Template {
 				Volumes                      map[string]struct{}
 			}
 		}
-		json.Unmarshal([]byte(blob(manifest.Config.Digest)), &conf)
+		if err := json.Unmarshal([]byte(blob(manifest.Config.Digest)), &conf); err != nil {
+			break
+		}
 		t := &Template{Arch: conf.Architecture, Files: map[string]string{}, OCI: &OCIImage{
 			Entrypoint: conf.Config.Entrypoint, Cmd: conf.Config.Cmd, Env: conf.Config.Env,
 			User: conf.Config.User != "", WorkingDir: conf.Config.WorkingDir, StopSignal: conf.Config.StopSignal,

@@ -1,5 +1,7 @@
 package pvesim
 
+import "slices"
+
 func (s *Server) registerPrune() {
 	s.route("GET", "/nodes/{node}/storage/{storage}/prunebackups", dryPrune)
 	s.route("DELETE", "/nodes/{node}/storage/{storage}/prunebackups", runPrune)
@@ -21,25 +23,20 @@ func dryPrune(k *call) (any, error) {
 	keep, limited := keepLast(k.pruneSetting(s))
 	rows := []map[string]any{}
 	left := map[string]int{}
-	for _, v := range s.sorted(k.node()) {
+	// names carry the time: backwards is from the newest to the oldest
+	for _, v := range slices.Backward(s.sorted(k.node())) {
 		if v.vtype != "backup" || k.has("vmid") && v.owner != atoi(k.str("vmid")) {
 			continue
 		}
-		mark := "keep"
+		mark, group := "keep", v.subtype()+"/"+itoa(v.owner)
 		if v.protected {
 			mark = "protected"
+		} else if left[group]++; limited && left[group] > keep {
+			mark = "remove"
 		}
 		rows = append(rows, map[string]any{"volid": v.id(), "ctime": v.created.Unix(), "type": v.subtype(), "vmid": v.owner, "mark": mark})
 	}
-	for i := len(rows) - 1; i >= 0 && limited; i-- {
-		if rows[i]["mark"] != "keep" {
-			continue
-		}
-		group := rows[i]["type"].(string) + "/" + itoa(rows[i]["vmid"].(int))
-		if left[group]++; left[group] > keep {
-			rows[i]["mark"] = "remove"
-		}
-	}
+	slices.Reverse(rows)
 	return rows, nil
 }
 

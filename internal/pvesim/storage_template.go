@@ -1,7 +1,5 @@
 package pvesim
 
-import "maps"
-
 // Template is what a container template or an OCI archive brings along.
 type Template struct {
 	// OSType is what Proxmox detects in it; empty stands for no os-release file at all.
@@ -30,11 +28,4 @@ type OCIImage struct {
 	Volumes    []string
 	// Whiteouts are paths that a layer removes from whatever lies below it.
 	Whiteouts []string
-}
-
-func (t *Template) files() map[string]string {
-	if t == nil {
-		return nil
-	}
-	return maps.Clone(t.Files)
 }

@@ -40,10 +40,8 @@ func (k *call) readUpload(req *http.Request) error {
 	next, seen := 0, 0
 	for {
 		part, err := mr.NextPart()
-		if err == io.EOF {
-			return refused
-		}
 		if err != nil {
+			// the end of the body without a file, or no multipart body at all
 			return refused
 		}
 		name := part.FormName()
