@@ -128,13 +128,14 @@ func lxcValue(key, value string) any {
 	return value
 }
 
-// apiConfig is a section as the API shows it. The environment is left out for callers that may not
+// apiConfig is a section as the API shows it. The environment is masked for callers that may not
 // change options.
 func (k *call) apiConfig(g *guest, c config) map[string]any {
 	out := make(map[string]any, len(c.kv)+2)
 	seesEnv := k.may(vmPath(g.vmid), "VM.Config.Options")
 	for key, v := range c.kv {
 		if key == "env" && !seesEnv {
+			out[key] = "<hidden>"
 			continue
 		}
 		out[key] = lxcValue(key, v)

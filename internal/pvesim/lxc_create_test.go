@@ -112,6 +112,13 @@ func TestCreateCleansUp(t *testing.T) { // pve-facts §5.4
 	if d.Dump() != world {
 		t.Error("a failed create left something")
 	}
+	d.FillStorage("local-lvm")
+	if exit := c.task("POST", "/nodes/pve1/lxc", "vmid=200", "ostemplate="+DemoTemplate13, "rootfs=local-lvm:1"); !strings.HasSuffix(exit, "failed: exit code 2") {
+		t.Errorf("on a full storage: %s", exit)
+	}
+	if d.Dump() != world {
+		t.Error("a create without room left something")
+	}
 }
 
 func TestB6CreateKilled(t *testing.T) { // hazards B6, pve-facts §5.4

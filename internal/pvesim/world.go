@@ -380,6 +380,14 @@ func (c *Cluster) SetOption(name, value string) {
 	c.datacfg[name] = value
 }
 
+// FillStorage leaves no free byte on a storage.
+func (c *Cluster) FillStorage(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.storages[id]
+	s.other = s.total
+}
+
 // AddBridge adds a bridge to a node.
 func (c *Cluster) AddBridge(node, bridge string) {
 	c.mu.Lock()
