@@ -111,6 +111,8 @@ func (o *operation) handOver(ctx context.Context, i int, from, to guest.Ref) err
 			err = o.dropDead(ctx, to, p.Key, at) // an earlier move away left its name behind
 		case there:
 			err = o.move(ctx, i, from, to, id)
+		case p.To == from.VMID:
+			err = o.repair(ctx, i, from) // the move before this one lost it: an undo goes on from there
 		default:
 			err = o.repair(ctx, i, to)
 		}
@@ -285,7 +287,7 @@ func (o *operation) repair(ctx context.Context, i int, to guest.Ref) error {
 	if !ok {
 		return fmt.Errorf("%s names no volume: %s", p.Key, p.Value)
 	}
-	if p.To != to.VMID || p.Before == nil {
+	if p.To != to.VMID { // Before goes with To; a record keeps an empty one as none
 		return fmt.Errorf("%s is in nobody's configuration, and the record does not say what CT %d owned on %s before: find the volume by hand", p.Key, to.VMID, was.Storage)
 	}
 	owned, err := o.owns(ctx, to, was.Storage)

@@ -14,6 +14,9 @@ import (
 // noStart is the entrypoint of a guarded parking guest: a start fails at once instead of running on the kept data.
 const noStart = "/bin/false"
 
+// recordRoom is how many characters the record may still grow after the guard: names of volumes that came back, an error.
+const recordRoom = 900
+
 // guard makes sure that nobody deletes the parking guest or starts it on the data that waits there.
 func (o *operation) guard() stage.Stage {
 	return stage.Stage{
@@ -72,6 +75,9 @@ func (o *operation) guarded(ctx context.Context) error {
 	}
 	if config.Values["protection"] != "1" || config.Values["entrypoint"] != noStart {
 		return fmt.Errorf("parking guest CT %d is not guarded: protection=%q, entrypoint=%q", o.parking.VMID, config.Values["protection"], config.Values["entrypoint"])
+	}
+	if n := guest.Length(config.Description()) + recordRoom; n > guest.NotesLimit {
+		return fmt.Errorf("the record would outgrow the notes of parking guest CT %d past the point of no return: %d of %d characters; shorten the guest's own notes", o.parking.VMID, n, guest.NotesLimit)
 	}
 	if running, _, err := o.host.Running(ctx, o.parking); err != nil || running {
 		return errors.Join(fmt.Errorf("parking guest CT %d runs or cannot be seen not to", o.parking.VMID), err)

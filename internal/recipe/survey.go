@@ -168,6 +168,9 @@ func (s *survey) volumes(ctx context.Context) {
 		node    string
 		storage guest.Storage
 	}
+	if !s.may("Datastore.Audit", "/storage") && !s.may("Datastore.Allocate", "/storage") {
+		s.unseen("storages that this login may not see (Datastore.Audit on /storage)")
+	}
 	var places []place
 	shared := map[string]bool{}
 	for _, node := range sorted(s.online) {
