@@ -100,6 +100,30 @@ func TestAliasesAreChangedInPlace(t *testing.T) {
 	}
 }
 
+// What is off is said to be off: the server's defaults are its own business.
+func TestWhatIsOffIsSaidToBeOff(t *testing.T) {
+	h, script := scripted(t, func(r sent) answer {
+		if strings.HasSuffix(r.Path, "/options") {
+			return data(`{"enable":1}`)
+		}
+		return data("[]")
+	})
+	off := guest.Firewall{Rules: []map[string]string{{"type": "in", "action": "ACCEPT"}}}
+	wantOutcome(t, h.SetFirewall(context.Background(), ct, off), guest.OutcomeFailed) // this server changes nothing
+	said := 0
+	for _, r := range script.all() {
+		if r.Method != http.MethodGet {
+			said++
+			if r.Params["enable"] != "0" {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	if said != 2 {
+		t.Errorf("%d changes", said)
+	}
+}
+
 // Broken off anywhere, before or after the effect, a second run ends with the same firewall.
 func TestFirewallCanBeWrittenAgainAfterEveryInterruption(t *testing.T) {
 	ctx := context.Background()

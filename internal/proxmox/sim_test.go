@@ -268,6 +268,59 @@ func TestDestroyWaitsUntilTheGuestIsGone(t *testing.T) {
 	}
 }
 
+// The task's good end is not the guest's: its configuration has to be gone.
+func TestDestroyIsDoneWhenTheConfigurationIsGone(t *testing.T) {
+	serve := taskServer(strings.ReplaceAll(startUPID, "vzstart", "vzdestroy"), func(int) answer { return stopped("OK") }, `[]`)
+	for _, lingers := range []int{4, 1 << 30} {
+		reads := 0
+		h, _ := scripted(t, func(r sent) answer {
+			switch {
+			case r.Method == http.MethodDelete:
+				return data(`"` + strings.ReplaceAll(startUPID, "vzstart", "vzdestroy") + `"`)
+			case strings.HasSuffix(r.Path, "/pending"):
+				return data("[]")
+			case strings.HasSuffix(r.Path, "/config"):
+				if reads++; reads > lingers {
+					return died("Configuration file 'nodes/pve1/lxc/5001.conf' does not exist")
+				}
+				return data(`{"lock":"destroyed"}`)
+			}
+			return serve(r)
+		})
+		_, err := h.Destroy(context.Background(), ct, nil)
+		if lingers == 4 {
+			wantNoError(t, err)
+			continue
+		}
+		wantOutcome(t, err, guest.OutcomeUnknown)
+	}
+}
+
+// What waits for a restart is not the guest's configuration yet.
+func TestConfigIsTheCurrentOne(t *testing.T) {
+	ctx := context.Background()
+	h, s := simulated(t)
+	s.Cluster().SetConfig(5001, "cores", "2")
+	s.Cluster().SetPending(5001, "cores", "8", false)
+	s.Cluster().SetPending(5001, "mp0", "", true)
+	config, err := h.Config(ctx, ct)
+	wantNoError(t, err)
+	if config.Values["cores"] != "2" || config.Values["mp0"] == "" {
+		t.Errorf("%v", config.Values)
+	}
+	changes, err := h.Pending(ctx, ct)
+	wantNoError(t, err)
+	slices.SortFunc(changes, func(a, b guest.Change) int { return strings.Compare(a.Key, b.Key) })
+	if len(changes) != 2 || changes[0] != (guest.Change{Key: "cores", Value: "8"}) || changes[1] != (guest.Change{Key: "mp0", Delete: true}) {
+		t.Errorf("%+v", changes)
+	}
+	values, _, err := h.Named(ctx, ct)
+	wantNoError(t, err)
+	if !slices.Equal(values["cores"], []string{"2", "8"}) || len(values["mp0"]) != 1 {
+		t.Errorf("%v", values)
+	}
+}
+
 func TestDestroyWhoseAnswerIsLostIsFoundAndNotRepeated(t *testing.T) {
 	h, s := simulated(t)
 	s.Inject(pvesim.Fault{Kind: pvesim.FaultLoseAnswer, Method: http.MethodDelete})
