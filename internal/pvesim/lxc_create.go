@@ -350,11 +350,11 @@ func (cr *create) unpackTemplate(t *task) error {
 		}
 		t.logf("Total bytes read: %d (%dMiB, 310MiB/s)", unpacked, unpacked>>20)
 	}
-	if err := cr.detectOS(tmpl, t); err != nil {
-		return err
-	}
 	if tmpl.OCI != nil {
 		cr.configureOCI(tmpl.OCI, t)
+	}
+	if err := cr.detectOS(tmpl, t); err != nil {
+		return err
 	}
 	// what is written here has no lock: who sees it cannot tell it from a finished guest
 	half := g.clone()

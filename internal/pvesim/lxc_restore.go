@@ -75,6 +75,7 @@ func (cr *create) destroyOld(t *task) error {
 // that is no longer there has its files in the volume below it.
 func (cr *create) unpackArchive(a *archive, t *task) error {
 	c, g := cr.k.c, cr.g
+	t.logf("restoring '%s' now..", cr.source)
 	t.logf("extracting archive '%s'", c.volumePath(cr.source))
 	for _, key := range sortedKeys(a.disks) {
 		d := a.disks[key]

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 // vmWorld has VM 201 with a system disk and a kept one, VM 202 with a disk, and an image to import.
@@ -268,4 +269,24 @@ func TestVMClones(t *testing.T) {
 		t.Errorf("the linked clone's disk is %s", got)
 	}
 	k.refused(500, "unable to create VM 211: config file already exists", "POST", "/nodes/pve1/qemu/210/clone", "newid=211")
+}
+
+// While a task works on a VM, changes of that VM wait for it, and its effect is not seen before its end.
+func TestVMChangesWaitForTasks(t *testing.T) {
+	c, k := vmWorld(t)
+	c.SetTaskDuration(30 * time.Millisecond)
+	var upid string
+	if err := json.Unmarshal(k.ok("POST", "/nodes/pve1/qemu/201/config", "scsi5=thin:1"), &upid); err != nil {
+		t.Fatal(err)
+	}
+	if conf := k.vm("201"); conf["scsi5"] != nil {
+		t.Errorf("scsi5 is there while the task runs: %v", conf["scsi5"])
+	}
+	k.ok("PUT", "/nodes/pve1/qemu/201/config", "memory=1024")
+	if conf := k.vm("201"); conf["scsi5"] == nil || conf["memory"] != "1024" {
+		t.Errorf("after both: %v", conf)
+	}
+	if exit := k.exit(upid); exit != exitOK {
+		t.Errorf("the task: %s", exit)
+	}
 }

@@ -1,6 +1,7 @@
 package pvesim
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"regexp"
@@ -45,7 +46,7 @@ func (c *Cluster) backupDisks(g *guest) []backupDisk {
 	}
 	for _, key := range driveKeys(g.conf.kv, false) {
 		v, ok := parseDrive(key, g.conf.kv[key])
-		if !ok || v.isCDROM() || v.isCloudInit() {
+		if !ok || v.isCDROM() || v.isCloudInit() || key == "efidisk0" && g.conf.kv["bios"] != "ovmf" {
 			continue
 		}
 		d := backupDisk{key: key, value: g.conf.kv[key], volid: v.file(), included: true, reason: "enabled"}
@@ -55,6 +56,14 @@ func (c *Cluster) backupDisks(g *guest) []backupDisk {
 		out = append(out, d)
 	}
 	return out
+}
+
+// excludedText is the log's line for a volume that a backup leaves out.
+func (d backupDisk) excludedText(kind guestKind) string {
+	if kind == kindQEMU {
+		return fmt.Sprintf("exclude disk '%s' '%s' (backup=no)", d.key, d.volid)
+	}
+	return fmt.Sprintf("excluding volume mount point %s ('%s') from backup (%s)", d.key, d.path, d.reason)
 }
 
 // backupRun is one vzdump task.
@@ -303,13 +312,15 @@ func (b *backupRun) collect(g *guest, t *task) *archive {
 	for _, d := range b.k.c.backupDisks(g) {
 		v := b.k.c.volume(g.node, d.volid)
 		if !d.included || v == nil {
-			if g.kind == kindLXC && !d.included {
-				t.logf("INFO: excluding volume mount point %s ('%s') from backup (%s)", d.key, d.path, d.reason)
+			if !d.included {
+				t.logf("INFO: %s", d.excludedText(g.kind))
 			}
 			continue
 		}
 		if g.kind == kindLXC {
 			t.logf("INFO: including mount point %s ('%s') in backup", d.key, d.path)
+		} else {
+			t.logf("INFO: include disk '%s' '%s' %s", d.key, d.volid, formatSize(v.size))
 		}
 		content := maps.Clone(v.content)
 		maps.DeleteFunc(content, func(p, _ string) bool {
