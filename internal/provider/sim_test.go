@@ -36,6 +36,7 @@ func simulate(t *testing.T, c cli, arguments ...string) *simulation {
 	t.Helper()
 	s := &simulation{world: pvesim.NewDemo()}
 	s.world.SetRights("pvrx@pve!demo", "/pool/web", "Pool.Audit", "Pool.Allocate", "VM.Allocate")
+	s.world.SetRights("pvrx@pve!demo", "/pool", "Pool.Audit")
 	s.server = pvesim.NewServer(s.world.Cluster)
 	endpoint, err := s.server.Start()
 	if err != nil {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,16 +35,24 @@ func showPreview(p preview.Preview, installUnknown bool) types.Object {
 	})
 }
 
-// together puts what has the same end into one row, "ACL, firewall, pool" = "returns": a plan should fit a screen.
+// together puts what has the same end into one row, "ACL, firewall, pool" = "returns": a plan should fit a screen. What is
+// lost for different reasons shares a row too, the reasons side by side.
 func together(lost map[string]string) map[string]string {
-	things := map[string][]string{}
-	for thing, end := range lost {
-		things[end] = append(things[end], thing)
+	names, reasons := map[string][]string{}, map[string][]string{}
+	for _, thing := range slices.Sorted(maps.Keys(lost)) {
+		end, reason, _ := strings.Cut(lost[thing], ": ")
+		names[end] = append(names[end], thing)
+		if reason != "" && !slices.Contains(reasons[end], reason) {
+			reasons[end] = append(reasons[end], reason)
+		}
 	}
-	rows := make(map[string]string, len(things))
-	for end, names := range things {
-		slices.Sort(names)
-		rows[strings.Join(names, ", ")] = end
+	rows := make(map[string]string, len(names))
+	for end, things := range names {
+		row := end
+		if len(reasons[end]) > 0 {
+			row += ": " + strings.Join(reasons[end], "; ")
+		}
+		rows[strings.Join(things, ", ")] = row
 	}
 	return rows
 }
