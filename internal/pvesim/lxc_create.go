@@ -340,6 +340,9 @@ func (cr *create) unpackTemplate(t *task) error {
 		if g.conf.kv["unprivileged"] != "1" {
 			return die("setgid(0): Invalid argument")
 		}
+		if why := tmpl.OCI.Broken; why != "" {
+			return die("%s", why)
+		}
 		cr.unpackOCI(tmpl, t)
 	} else {
 		t.logf("extracting archive '%s'", c.volumePath(cr.source))

@@ -96,7 +96,8 @@ func templateFrom(name string, data []byte) *Template {
 	}
 	files := untar(bytes.NewReader(data))
 	if _, ok := files["oci-layout"]; !ok || files["index.json"] == "" {
-		return &Template{Files: prefixed(files), OSType: osTypeOf(files)}
+		root := prefixed(files)
+		return &Template{Files: root, OSType: osTypeOf(root)}
 	}
 	return ociTemplate(files)
 }
@@ -126,7 +127,7 @@ func prefixed(files map[string]string) map[string]string {
 
 // osTypeOf reads the distribution's name out of a root file system.
 func osTypeOf(files map[string]string) string {
-	for line := range strings.SplitSeq(files["etc/os-release"], "\n") {
+	for line := range strings.SplitSeq(files["/etc/os-release"], "\n") {
 		if id, ok := strings.CutPrefix(line, "ID="); ok {
 			return strings.Trim(id, `"`)
 		}
@@ -135,25 +136,25 @@ func osTypeOf(files map[string]string) string {
 }
 
 // ociTemplate follows the layout's index to its first image manifest, as Proxmox does: nested
-// indexes and foreign media types are not understood, which leaves an image without configuration.
+// indexes and foreign media types are not understood.
 func ociTemplate(files map[string]string) *Template {
 	blob := func(digest string) string { return files["blobs/"+strings.Replace(digest, ":", "/", 1)] }
 	var index struct {
 		Manifests []struct{ MediaType, Digest string }
 	}
 	if err := json.Unmarshal([]byte(files["index.json"]), &index); err != nil {
-		return &Template{OCI: &OCIImage{}}
+		return brokenImage("invalid index: " + err.Error())
 	}
 	for _, m := range index.Manifests {
 		if m.MediaType != "application/vnd.oci.image.manifest.v1+json" {
 			continue
 		}
 		var manifest struct {
-			Config struct{ Digest string }
+			Config struct{ MediaType, Digest string }
 			Layers []struct{ MediaType, Digest string }
 		}
 		if err := json.Unmarshal([]byte(blob(m.Digest)), &manifest); err != nil {
-			break
+			return brokenImage("invalid manifest: " + err.Error())
 		}
 		var conf struct {
 			Architecture string
@@ -163,8 +164,11 @@ func ociTemplate(files map[string]string) *Template {
 				Volumes                      map[string]struct{}
 			}
 		}
+		if manifest.Config.MediaType != "application/vnd.oci.image.config.v1+json" {
+			return brokenImage("Wrong media type")
+		}
 		if err := json.Unmarshal([]byte(blob(manifest.Config.Digest)), &conf); err != nil {
-			break
+			return brokenImage("invalid image configuration: " + err.Error())
 		}
 		t := &Template{Arch: conf.Architecture, Files: map[string]string{}, OCI: &OCIImage{
 			Entrypoint: conf.Config.Entrypoint, Cmd: conf.Config.Cmd, Env: conf.Config.Env,
@@ -180,11 +184,13 @@ func ociTemplate(files map[string]string) *Template {
 		for _, l := range manifest.Layers {
 			maps.Copy(t.Files, layerFiles(blob(l.Digest)))
 		}
-		t.OSType = osTypeOf(map[string]string{"etc/os-release": t.Files["/etc/os-release"]})
+		t.OSType = osTypeOf(t.Files)
 		return t
 	}
-	return &Template{OCI: &OCIImage{}}
+	return brokenImage("Unsupported CPU architecture")
 }
+
+func brokenImage(why string) *Template { return &Template{OCI: &OCIImage{Broken: why}} }
 
 func layerFiles(data string) map[string]string {
 	var r io.Reader = strings.NewReader(data)

@@ -26,6 +26,8 @@ type OCIImage struct {
 	WorkingDir string
 	StopSignal string
 	Volumes    []string
+	// Broken is what unpacking the image fails with; empty for a good one.
+	Broken string
 	// Whiteouts are paths that a layer removes from whatever lies below it.
 	Whiteouts []string
 }
