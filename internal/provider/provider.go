@@ -85,5 +85,5 @@ func (p *Provider) Resources(context.Context) []func() resource.Resource {
 
 // DataSources lists the data sources.
 func (p *Provider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newPreviewSource}
+	return []func() datasource.DataSource{newPreviewSource, newOperationsSource}
 }

@@ -24,6 +24,8 @@ type operator interface {
 	PlanReconcile(ctx context.Context, seen recipe.Observation, want preview.Want, r recipe.Reconcile) (preview.Preview, error)
 	// Apply does what was judged.
 	Apply(ctx context.Context, req recipe.Request) (recipe.Result, error)
+	// Survey looks through the cluster for what operations left half done.
+	Survey(ctx context.Context, scope recipe.Scope) (preview.Report, error)
 }
 
 // session is one provider configuration at work: what its resources share.
