@@ -53,9 +53,12 @@ func TestSpaceCountsTheParkingGuestAndTheNewDisk(t *testing.T) {
 		available guest.Bytes
 		blocks    bool
 	}{
-		{"local-lvm", 0, 8704 * guest.MiB, false}, {"local-lvm", 0, 8704*guest.MiB - 1, true},
-		{"local-lvm", 16 * guest.GiB, 16*guest.GiB + 7680*guest.MiB, false}, {"local-lvm", 16 * guest.GiB, 16*guest.GiB + 7680*guest.MiB - 1, true},
-		{"tank", 0, 2 * 8704 * guest.MiB, false}, {"tank", 0, 2*8704*guest.MiB - 1, true}, // the old one frees nothing there
+		{"local-lvm", 0, 8704 * guest.MiB, false},
+		{"local-lvm", 0, 8704*guest.MiB - 1, true},
+		{"local-lvm", 16 * guest.GiB, 16*guest.GiB + 7680*guest.MiB, false},
+		{"local-lvm", 16 * guest.GiB, 16*guest.GiB + 7680*guest.MiB - 1, true},
+		{"tank", 0, 2 * 8704 * guest.MiB, false},
+		{"tank", 0, 2*8704*guest.MiB - 1, true}, // the old one frees nothing there
 	} {
 		f, w := web1()
 		w.Rootfs = Rootfs{Storage: c.storage, Size: c.size}
