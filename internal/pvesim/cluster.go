@@ -233,7 +233,7 @@ func (c *Cluster) id() int {
 // newMAC is an address under Proxmox's prefix that no other call gets.
 func (c *Cluster) newMAC() string {
 	n := c.id()
-	return fmt.Sprintf("BC:24:11:%02X:%02X:%02X", byte(n>>16), byte(n>>8), byte(n))
+	return fmt.Sprintf("BC:24:11:%02X:%02X:%02X", n>>16&0xff, n>>8&0xff, n&0xff)
 }
 
 // newUUID is a UUID that no other call gets.

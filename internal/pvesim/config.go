@@ -154,18 +154,23 @@ func (p propString) value(key string) string {
 	return v
 }
 
-func (p *propString) put(key, value string) {
-	for i := range p.opts {
-		if p.opts[i].key == key {
-			p.opts[i].value = value
-			return
-		}
-	}
+// with gives the string with one option set; p itself stays as it is.
+func (p propString) with(key, value string) propString {
+	p = p.without(key)
 	p.opts = append(p.opts, prop{key, value})
+	return p
 }
 
-func (p *propString) drop(key string) {
-	p.opts = slices.DeleteFunc(p.opts, func(o prop) bool { return o.key == key })
+// without gives the string without one option.
+func (p propString) without(key string) propString {
+	left := make([]prop, 0, len(p.opts)+1)
+	for _, o := range p.opts {
+		if o.key != key {
+			left = append(left, o)
+		}
+	}
+	p.opts = left
+	return p
 }
 
 // render prints the bare value, then the keys named in first, then the rest in alphabetical order:

@@ -132,8 +132,10 @@ func (s *Server) talk(conn net.Conn) {
 			reset(conn)
 			return
 		}
-		io.Copy(io.Discard, req.Body)
-		if err := r.response(req).Write(conn); err != nil {
+		if _, err := io.Copy(io.Discard, req.Body); err != nil {
+			return
+		}
+		if err := r.write(conn, req); err != nil {
 			return
 		}
 		if req.Close {
@@ -146,8 +148,8 @@ func (s *Server) talk(conn net.Conn) {
 func reset(conn net.Conn) {
 	if t, ok := conn.(*tls.Conn); ok {
 		if tcp, ok := t.NetConn().(*net.TCPConn); ok {
-			tcp.SetLinger(0)
-			tcp.Close()
+			_ = tcp.SetLinger(0)
+			_ = tcp.Close()
 		}
 	}
 }
@@ -159,7 +161,7 @@ func hangup(br *bufio.Reader) func() <-chan struct{} {
 		c := make(chan struct{})
 		go func() {
 			defer close(c)
-			br.Peek(1)
+			_, _ = br.Peek(1)
 		}()
 		return c
 	}

@@ -40,7 +40,7 @@ func (cr *create) planRestore(a *archive) error {
 		if !ok {
 			return die("unable to detect disk size - please specify %s (size)", m.key)
 		}
-		m.drop("size")
+		m.propString = m.without("size")
 		m.bare = cr.storage + ":" + gib(size)
 		cr.mounts[m.key] = m.String()
 	}
@@ -91,7 +91,7 @@ func (cr *create) unpackArchive(a *archive, t *task) error {
 		}
 		if cr.unique && netKeyRE.MatchString(key) {
 			p := parseProps(v, "")
-			p.drop("hwaddr")
+			p = p.without("hwaddr")
 			v = printNet(c.parseNet(printNet(p)))
 		}
 		g.conf.kv[key] = v

@@ -1,7 +1,6 @@
 package pvesim
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"sort"
@@ -54,8 +53,7 @@ func (m mount) typ() mountType { return classifyMount(m.bare) }
 func (m mount) String() string { return m.render("mp") }
 func (m mount) backedUp() bool { return m.key == "rootfs" || m.value("backup") == "1" }
 func (m mount) setSize(n int64) mount {
-	m.opts = slices.Clone(m.opts)
-	m.put("size", formatSize(n))
+	m.propString = m.with("size", formatSize(n))
 	return m
 }
 
@@ -205,7 +203,7 @@ func (c *Cluster) allocMount(g *guest, m mount, t *task) (mount, string, error) 
 			if size, _, ok := c.volumeSize(g.node, m.volume()); ok {
 				m = m.setSize(size)
 			} else {
-				m.drop("size")
+				m.propString = m.without("size")
 			}
 		}
 		return m, "", nil
@@ -285,9 +283,9 @@ func (c *Cluster) parseNet(value string) propString {
 		}
 	}
 	if p.value("hwaddr") == "" {
-		p.put("hwaddr", c.newMAC())
+		p = p.with("hwaddr", c.newMAC())
 	}
-	p.put("type", "veth")
+	p = p.with("type", "veth")
 	return p
 }
 
@@ -309,5 +307,3 @@ func lxcVolumePath(c config, path string) (mount, string) {
 	rest := strings.TrimPrefix(path, strings.TrimSuffix(best.path(), "/"))
 	return best, cleanPath(rest)
 }
-
-func mountText(vmid int, key string) string { return fmt.Sprintf("%d/%s", vmid, key) }

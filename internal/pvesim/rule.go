@@ -34,7 +34,7 @@ func (r rule) check(k *call) error {
 func parseRule(op *operation) rule {
 	var decl struct {
 		User  string
-		Check []any
+		Check []json.RawMessage
 	}
 	if len(op.Permissions) == 0 || string(op.Permissions) == "null" {
 		return rule{rootOnly: true}
@@ -48,54 +48,52 @@ func parseRule(op *operation) rule {
 	if decl.User == "all" || len(decl.Check) == 0 {
 		return rule{}
 	}
-	return rule{test: parseCheck(op.key, decl.Check)}
+	p := ruleParser{op.key}
+	return rule{test: p.check(decl.Check)}
 }
 
-func parseCheck(key string, c []any) func(*call) error {
-	name, _ := c[0].(string)
-	switch name {
+// ruleParser reads the checks of one method.
+type ruleParser struct{ key string }
+
+func (p ruleParser) read(raw json.RawMessage, into any) {
+	if err := json.Unmarshal(raw, into); err != nil {
+		panic(fmt.Sprintf("pvesim: permissions of %s: %s: %v", p.key, raw, err))
+	}
+}
+
+func (p ruleParser) text(raw json.RawMessage) string {
+	var s string
+	p.read(raw, &s)
+	return s
+}
+
+func (p ruleParser) list(raw json.RawMessage) []string {
+	var l []string
+	p.read(raw, &l)
+	return l
+}
+
+func (p ruleParser) check(c []json.RawMessage) func(*call) error {
+	switch name := p.text(c[0]); name {
 	case "perm":
-		path := c[1].(string)
-		privs := stringList(c[2])
-		opts := options(c[3:])
-		return func(k *call) error {
-			if p := opts["require_param"]; p != "" && !k.has(p) {
-				return forbidden("")
-			}
-			at := expand(path, k.params)
-			if opts["any"] != "" {
-				return k.needAny(at, privs...)
-			}
-			return k.need(at, privs...)
-		}
+		return p.perm(c)
 	case "perm-modify":
-		path := c[1].(string)
+		path := p.text(c[1])
 		return func(k *call) error { return k.needModify(expand(path, k.params)) }
 	case "and", "or":
 		var tests []func(*call) error
-		for _, sub := range c[1:] {
-			tests = append(tests, parseCheck(key, sub.([]any)))
+		for _, raw := range c[1:] {
+			var sub []json.RawMessage
+			p.read(raw, &sub)
+			tests = append(tests, p.check(sub))
 		}
 		if name == "and" {
-			return func(k *call) error {
-				for _, t := range tests {
-					if err := t(k); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
+			return every(tests)
 		}
-		return func(k *call) error {
-			for _, t := range tests {
-				if t(k) == nil {
-					return nil
-				}
-			}
-			return forbidden("")
-		}
+		return some(tests)
 	case "userid-param":
-		if c[1] == "self" {
+		priv := p.text(c[1])
+		if priv == "self" {
 			return func(k *call) error {
 				if k.who.user == k.str("userid") {
 					return nil
@@ -103,31 +101,59 @@ func parseCheck(key string, c []any) func(*call) error {
 				return forbidden("")
 			}
 		}
-		priv := c[1].(string)
 		return func(k *call) error { return k.need("/access/realm/"+realmOf(k.str("userid")), priv) }
 	case "userid-group":
-		privs := stringList(c[1])
+		privs := p.list(c[1])
 		return func(k *call) error { return k.needAny("/access/groups", privs...) }
 	default:
-		panic(fmt.Sprintf("pvesim: permissions of %s: unknown check %q", key, name))
+		panic(fmt.Sprintf("pvesim: permissions of %s: unknown check %q", p.key, name))
 	}
 }
 
-func stringList(v any) []string {
-	var out []string
-	for _, e := range v.([]any) {
-		out = append(out, e.(string))
-	}
-	return out
-}
-
-// options are the name and value pairs that may follow a check.
-func options(rest []any) map[string]string {
-	m := map[string]string{}
-	for pair := range slices.Chunk(rest, 2) {
-		if len(pair) == 2 {
-			m[fmt.Sprint(pair[0])] = fmt.Sprint(pair[1])
+// perm reads a check of privileges on a path: all of them, or with "any" one of them; with
+// "require_param" it fails when a parameter is not there.
+func (p ruleParser) perm(c []json.RawMessage) func(*call) error {
+	path, privs := p.text(c[1]), p.list(c[2])
+	var anyOf bool
+	var required string
+	for pair := range slices.Chunk(c[3:], 2) {
+		switch p.text(pair[0]) {
+		case "any":
+			anyOf = true
+		case "require_param":
+			required = p.text(pair[1])
 		}
 	}
-	return m
+	return func(k *call) error {
+		if required != "" && !k.has(required) {
+			return forbidden("")
+		}
+		at := expand(path, k.params)
+		if anyOf {
+			return k.needAny(at, privs...)
+		}
+		return k.need(at, privs...)
+	}
+}
+
+func every(tests []func(*call) error) func(*call) error {
+	return func(k *call) error {
+		for _, t := range tests {
+			if err := t(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func some(tests []func(*call) error) func(*call) error {
+	return func(k *call) error {
+		for _, t := range tests {
+			if t(k) == nil {
+				return nil
+			}
+		}
+		return forbidden("")
+	}
 }

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -221,9 +219,10 @@ func (s *Server) withFault(f *Fault, hangup func() <-chan struct{}, do func() re
 		out := do()
 		f.World(s.c)
 		return out, nil
-	default:
-		return do(), nil
+	case FaultTaskFail, FaultTaskFailAfter, FaultTaskWarn, FaultTaskLost, FaultTaskLostAfter, FaultTaskKill, FaultTaskNode:
+		// the task suffers it, not the request
 	}
+	return do(), nil
 }
 
 func firstLine(s string) string {
@@ -248,34 +247,6 @@ func (s *Server) handle(k *call, rt *route, req *http.Request, parseErr error, f
 		env["data"], env["total"] = l.data, l.total
 	}
 	return reply{status: http.StatusOK, reason: "OK", body: mustJSON(env)}
-}
-
-func mustJSON(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(fmt.Sprintf("pvesim: answer that is no JSON: %v", err))
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
-}
-
-func errorReply(err error) reply {
-	e := asAPIError(err)
-	out := reply{status: e.status, reason: firstLine(e.text)}
-	if e.bare {
-		return out
-	}
-	message := e.text
-	if !e.exact && !strings.HasSuffix(message, "\n") {
-		message += "\n"
-	}
-	env := map[string]any{"data": nil, "message": message}
-	if len(e.fields) > 0 {
-		env["errors"] = e.fields
-	}
-	out.body = mustJSON(env)
-	return out
 }
 
 // dispatch is Proxmox's order: who asks, what for, may they, on which node, with which parameters.
@@ -324,124 +295,6 @@ func (c *Cluster) reach(name string) error {
 	return nil
 }
 
-// readParams collects the parameters of query and body.
-func (k *call) readParams(req *http.Request) error {
-	k.params, k.lists, k.boolParams = map[string]string{}, map[string][]string{}, map[string]bool{}
-	query, err := parseForm(req.URL.RawQuery)
-	if err != nil {
-		return &apiError{status: http.StatusBadRequest, text: "bad request", bare: true}
-	}
-	k.addForm(query)
-	typ, _, _ := strings.Cut(req.Header.Get("Content-Type"), ";")
-	if typ == "multipart/form-data" && strings.HasSuffix(k.path, "/upload") {
-		return k.readUpload(req)
-	}
-	var body []byte
-	if req.Body != nil {
-		if body, err = io.ReadAll(io.LimitReader(req.Body, maxBody+1)); err != nil {
-			return &apiError{status: http.StatusBadRequest, text: "bad request", bare: true}
-		}
-	}
-	if len(body) == 0 {
-		return nil
-	}
-	if req.Method == http.MethodGet || req.Method == http.MethodDelete {
-		return &apiError{status: http.StatusNotImplemented, text: fmt.Sprintf("Unexpected content for method '%s'", req.Method)}
-	}
-	if len(body) > maxBody {
-		return &apiError{status: http.StatusNotImplemented, text: "for data too large"}
-	}
-	switch typ {
-	case "application/json":
-		return k.addJSON(body)
-	case "application/x-www-form-urlencoded", "":
-		form, err := parseForm(string(body))
-		if err != nil {
-			return &apiError{status: http.StatusBadRequest, text: "bad request", bare: true}
-		}
-		k.addForm(form)
-		return nil
-	default:
-		return &apiError{status: http.StatusNotImplemented, text: fmt.Sprintf("upload Content-Type '%s' not implemented", typ)}
-	}
-}
-
-type formPair struct{ key, value string }
-
-func (k *call) addForm(form []formPair) {
-	for _, p := range form {
-		k.lists[p.key] = append(k.lists[p.key], p.value)
-	}
-	for key, vals := range k.lists {
-		k.params[key] = strings.Join(vals, "\x00")
-	}
-}
-
-func (k *call) addJSON(body []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	var m map[string]any
-	if err := dec.Decode(&m); err != nil {
-		return &apiError{status: http.StatusBadRequest, text: "bad request", bare: true}
-	}
-	for key, v := range m {
-		switch v := v.(type) {
-		case string:
-			k.params[key] = v
-		case json.Number:
-			k.params[key] = v.String()
-		case bool:
-			k.params[key] = "0"
-			if v {
-				k.params[key] = "1"
-			}
-			k.boolParams[key] = true
-		case []any:
-			for _, e := range v {
-				k.lists[key] = append(k.lists[key], fmt.Sprint(e))
-			}
-			k.params[key] = strings.Join(k.lists[key], "\x00")
-		default:
-			return paramError(key, "got unexpected value")
-		}
-	}
-	return nil
-}
-
-// checkJSONTypes refuses a JSON boolean where the schema wants anything but a boolean.
-func (k *call) checkJSONTypes() error {
-	for name := range k.boolParams {
-		if p := k.op.arg(name); p != nil && p.Type != "boolean" {
-			return paramError(name, fmt.Sprintf("type check ('%s') failed - got '%s'", p.Type, k.params[name]))
-		}
-	}
-	return nil
-}
-
-// response makes the reply an HTTP answer whose status line carries Proxmox's words.
-func (r reply) response(req *http.Request) *http.Response {
-	h := http.Header{}
-	h.Set("Server", "pve-api-daemon/3.0")
-	h.Set("Cache-Control", "max-age=0")
-	if len(r.body) > 0 {
-		h.Set("Content-Type", "application/json;charset=UTF-8")
-	}
-	return &http.Response{
-		Status: strconv.Itoa(r.status) + " " + statusText(r.reason), StatusCode: r.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: h, Body: io.NopCloser(bytes.NewReader(r.body)), ContentLength: int64(len(r.body)),
-		Request: req,
-	}
-}
-
-// statusText is a reason phrase that can stand in a status line.
-func statusText(s string) string {
-	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
-		s = s[:i]
-	}
-	return s
-}
-
 // RoundTrip answers a request without any network, which makes the server an
 // [http.RoundTripper]. A connection that the server would have closed is an error.
 //
@@ -486,10 +339,9 @@ func (s *Server) Handler() http.Handler {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		resp := r.response(req)
-		maps.Copy(w.Header(), resp.Header)
+		maps.Copy(w.Header(), r.header())
 		w.WriteHeader(r.status)
-		w.Write(r.body)
+		_, _ = w.Write(r.body) // a client that is gone is no concern of the server
 	})
 }
 

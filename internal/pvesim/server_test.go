@@ -226,8 +226,7 @@ func TestHooksMayChangeTheWorld(t *testing.T) {
 func TestTaskDuration(t *testing.T) {
 	d := NewDemoWith(Options{TaskDuration: 40 * time.Millisecond})
 	c := newClient(t, d.Cluster, d.RootToken)
-	var upid string
-	upid = strings.Trim(string(c.ok("POST", "/nodes/pve1/lxc", "vmid=200", "ostemplate="+DemoTemplate13, "rootfs=local-lvm:1")), `"`)
+	upid := strings.Trim(string(c.ok("POST", "/nodes/pve1/lxc", "vmid=200", "ostemplate="+DemoTemplate13, "rootfs=local-lvm:1")), `"`)
 	if got := c.exit(upid); got != "running" {
 		t.Fatalf("status %q", got)
 	}

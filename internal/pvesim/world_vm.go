@@ -69,14 +69,14 @@ func (c *Cluster) mustDisk(g *guest, key, value string) string {
 		return value
 	}
 	format := c.targetFormat(m[1], "raw", p.value("format"))
-	p.drop("format")
+	p = p.without("format")
 	volid, err := c.alloc(g.node, m[1], g.vmid, format, "", wantedSize(m[2]+"G", 0))
 	if err != nil {
 		panic("pvesim: " + err.Error())
 	}
 	p.bare = volid
 	if !unusedKeyRE.MatchString(key) {
-		p.put("size", formatSize(c.volume(g.node, volid).size))
+		p = p.with("size", formatSize(c.volume(g.node, volid).size))
 	}
 	return p.render()
 }

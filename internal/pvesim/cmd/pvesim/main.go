@@ -19,8 +19,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "pvesim:", err)
 		os.Exit(1)
 	}
@@ -61,13 +62,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, out io.Writer) err
 	}
 	defer srv.Close()
 	for _, line := range [][2]string{
-		{"endpoint", endpoint}, {"token", demo.Token}, {"root_token", demo.RootToken}, {"audit_token", demo.AuditToken},
-		{"username", demo.Username}, {"password", demo.Password}, {"fingerprint", srv.Fingerprint()},
+		{"endpoint", endpoint},
+		{"token", demo.Token},
+		{"root_token", demo.RootToken},
+		{"audit_token", demo.AuditToken},
+		{"username", demo.Username},
+		{"password", demo.Password},
+		{"fingerprint", srv.Fingerprint()},
 	} {
 		fmt.Fprintf(out, "%s=%s\n", line[0], line[1])
 	}
 	if *ca != "" {
-		if err := os.WriteFile(*ca, srv.CertificatePEM(), 0o644); err != nil {
+		if err := os.WriteFile(*ca, srv.CertificatePEM(), 0o600); err != nil {
 			return fmt.Errorf("cannot write the certificate: %w", err)
 		}
 		fmt.Fprintf(out, "ca=%s\n", *ca)
@@ -85,7 +91,8 @@ func wait(ctx context.Context, ttl time.Duration, watch bool, stdin io.Reader) {
 	defer cancel()
 	if watch {
 		go func() {
-			io.Copy(io.Discard, stdin)
+			// an error means that it is closed, too
+			_, _ = io.Copy(io.Discard, stdin)
 			cancel()
 		}()
 	}
