@@ -154,5 +154,5 @@ func (h *Host) Grant(ctx context.Context, e guest.ACLEntry) error {
 	return h.change(ctx, request{
 		op: op, method: http.MethodPut, path: "/access/acl",
 		params: map[string]any{"path": e.Path, "roles": e.Role, field: e.Who, "propagate": propagate},
-	}, nil)
+	})
 }

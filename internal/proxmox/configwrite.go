@@ -2,6 +2,7 @@ package proxmox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -41,7 +42,7 @@ func (h *Host) SetConfig(ctx context.Context, ref guest.Ref, set map[string]stri
 	}
 	return h.change(ctx, request{
 		op: op, ref: ref, method: http.MethodPut, path: guestPath(ref, "config"), params: params, announced: remove,
-	}, nil)
+	})
 }
 
 // DropUnused destroys the volume that unusedN names. It looks first: the key must still hold that volume, and the
@@ -91,7 +92,7 @@ func holds(op string, ref guest.Ref, config guest.Config, key string, volume gue
 
 // asError makes an error of a read before a change an error of the change: nothing was done yet.
 func asError(err error, op string) *Error {
-	if e, ok := err.(*Error); ok {
+	if e := (*Error)(nil); errors.As(err, &e) {
 		copied := *e
 		copied.Op, copied.Words = op, "the look before it failed: "+e.Error()
 		if !copied.Kind.Harmless() {

@@ -68,7 +68,7 @@ func (w *firewallWriter) send(method string, params map[string]string, below ...
 	case params["delete"] != "":
 		r.announced = strings.Split(params["delete"], ",")
 	}
-	w.err = w.h.change(w.ctx, r, nil)
+	w.err = w.h.change(w.ctx, r)
 }
 
 // clearRules returns the rules that are still to be written. What is there stays when it is the tail of what is wanted: rules

@@ -41,7 +41,7 @@ func (h *Host) RemoveHA(ctx context.Context, ref guest.Ref) error {
 	return h.change(ctx, request{
 		op: "take " + describe(ref) + " out of HA", ref: ref, method: http.MethodDelete, path: p,
 		params: map[string]any{"purge": "0"}, announced: []string{p},
-	}, nil)
+	})
 }
 
 // AddHA puts a guest under HA with all the fields it had.
@@ -56,5 +56,5 @@ func (h *Host) AddHA(ctx context.Context, ref guest.Ref, had map[string]string) 
 		return refuse(op, ref, guest.OutcomeRefused, "%v", err)
 	}
 	params["sid"] = haID(ref)
-	return h.change(ctx, request{op: op, ref: ref, method: http.MethodPost, path: haResources, params: params}, nil)
+	return h.change(ctx, request{op: op, ref: ref, method: http.MethodPost, path: haResources, params: params})
 }

@@ -169,7 +169,8 @@ var verdicts = compile([]struct {
 func compile(groups []struct {
 	kind  guest.Outcome
 	words []string
-}) []verdict {
+},
+) []verdict {
 	var all []verdict
 	for _, g := range groups {
 		for _, w := range g.words {

@@ -2,6 +2,7 @@ package proxmox
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"strings"
@@ -188,7 +189,11 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 		h, _ = scripted(t, serve)
 		_, err = h.CreateContainer(context.Background(), ct, params)
 		mustHide(t, err, rootPassword)
-		for _, line := range err.(*Error).Log {
+		var e *Error
+		if !errors.As(err, &e) || len(e.Log) == 0 {
+			t.Fatalf("no log: %v", err)
+		}
+		for _, line := range e.Log {
 			if strings.Contains(line, rootPassword) {
 				t.Errorf("the log shows it: %q", line)
 			}

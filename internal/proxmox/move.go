@@ -2,6 +2,7 @@ package proxmox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -124,6 +125,6 @@ func (h *Host) Resize(ctx context.Context, ref guest.Ref, key string, size guest
 
 // said reports whether an error repeats a sentence of Proxmox.
 func said(err error, sentence string) bool {
-	e, ok := err.(*Error)
-	return ok && e != nil && strings.Contains(e.Words, sentence)
+	e := (*Error)(nil)
+	return errors.As(err, &e) && strings.Contains(e.Words, sentence)
 }

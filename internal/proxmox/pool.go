@@ -28,7 +28,7 @@ func (h *Host) AddToPool(ctx context.Context, pool string, id guest.VMID) error 
 		op:     "add guest " + id.String() + " to pool " + pool,
 		method: http.MethodPut, path: "/pools",
 		params: map[string]any{"poolid": pool, "vms": id.String()},
-	}, nil)
+	})
 	if said(err, "VM "+id.String()+" is already a pool member") {
 		return nil
 	}

@@ -85,7 +85,7 @@ func (r recorded) ref() (ref guest.Ref, below string, ok bool) {
 
 // readRecorded gives a recorded read to the method that makes the same call, and returns how many values came through beside
 // how many were recorded. made is false for calls that the port does not make.
-func readRecorded(t *testing.T, h *Host, r recorded) (got, want int, err error, made bool) {
+func readRecorded(t *testing.T, h *Host, r recorded) (got, want int, made bool, err error) {
 	ctx := context.Background()
 	var list []json.RawMessage
 	var object map[string]json.RawMessage
@@ -107,16 +107,16 @@ func readRecorded(t *testing.T, h *Host, r recorded) (got, want int, err error, 
 		if err == nil {
 			sameConfig(t, r, config, object)
 		}
-		return 0, 0, err, true
+		return 0, 0, true, err
 	case isGuest && below == "/pending":
 		values, _, err := h.Named(ctx, ref)
-		return len(values), len(list), err, true
+		return len(values), len(list), true, err
 	case isGuest && below == "/status/current":
 		_, _, err := h.Running(ctx, ref)
-		return 0, 0, err, true
+		return 0, 0, true, err
 	case isGuest && below == "/firewall/rules", isGuest && below == "/firewall/options":
 		_, err := h.Firewall(ctx, ref)
-		return 0, 0, err, r.code() != "200 OK" // its four parts cannot be one recorded answer
+		return 0, 0, r.code() != "200 OK", err // its four parts cannot be one recorded answer
 	case path == "/cluster/resources":
 		guests, err := h.Guests(ctx)
 		want := 0
@@ -125,39 +125,39 @@ func readRecorded(t *testing.T, h *Host, r recorded) (got, want int, err error, 
 				want++
 			}
 		}
-		return len(guests), want, err, true
+		return len(guests), want, true, err
 	case content != nil:
 		volumes, err := h.Content(ctx, content[1], content[2], 0)
-		return len(volumes), len(list), err, true
+		return len(volumes), len(list), true, err
 	case path == "/cluster/nextid" && strings.Contains(r.Params, "vmid="):
 		_, err := h.VMIDTaken(ctx, 112)
-		return 0, 0, err, true
+		return 0, 0, true, err
 	case path == "/version":
 		login, err := h.Login(ctx)
-		return len(login.Version), len("9.2.11"), err, true
+		return len(login.Version), len("9.2.11"), true, err
 	case path == "/cluster/status", path == "/nodes":
 		online, _, err := h.Nodes(ctx)
 		if path == "/nodes" {
-			return 0, 0, err, !r.ok() // the list of nodes is asked for only after a refusal
+			return 0, 0, !r.ok(), err // the list of nodes is asked for only after a refusal
 		}
-		return len(online), len(list), err, true
+		return len(online), len(list), true, err
 	case path == "/access/permissions":
 		held, err := h.AllPermissions(ctx)
-		return len(held), len(object), err, true
+		return len(held), len(object), true, err
 	case path == "/cluster/ha/resources":
 		ha, err := h.HA(ctx)
-		return len(ha), len(list), err, true
+		return len(ha), len(list), true, err
 	case path == "/cluster/backup":
 		jobs, err := h.BackupJobs(ctx)
-		return len(jobs), len(list), err, true
+		return len(jobs), len(list), true, err
 	case regexp.MustCompile(`^/nodes/[^/]+/tasks$`).MatchString(path):
 		rows, err := h.taskList(ctx, "pve", url.Values{})
-		return len(rows), len(list), err, true
+		return len(rows), len(list), true, err
 	case strings.HasPrefix(path, "/storage/"):
 		definition, err := h.StorageConfig(ctx, "tmpst")
-		return len(definition), 0, err, !r.ok()
+		return len(definition), 0, !r.ok(), err
 	}
-	return 0, 0, nil, false
+	return 0, 0, false, nil
 }
 
 // sameConfig demands that every recorded value is there, as text.
@@ -191,7 +191,7 @@ func TestRecordedReadsComeThroughWhole(t *testing.T) {
 		if r.Method != http.MethodGet {
 			continue
 		}
-		got, want, err, made := readRecorded(t, replay(t, r), r)
+		got, want, made, err := readRecorded(t, replay(t, r), r)
 		switch {
 		case !made:
 			continue

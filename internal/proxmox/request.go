@@ -65,8 +65,8 @@ func (h *Host) ask(ctx context.Context, op string, ref guest.Ref, path string, q
 }
 
 // change sends a request that changes something, exactly once, but for locks: a lock's answer proves that nothing was done.
-func (h *Host) change(ctx context.Context, r request, out any) error {
-	return h.patiently(ctx, r, func() *Error { return h.exchange(ctx, r, out) })
+func (h *Host) change(ctx context.Context, r request) error {
+	return h.patiently(ctx, r, func() *Error { return h.exchange(ctx, r, nil) })
 }
 
 // patiently repeats what ended at a lock until it gets through or patience ends.
