@@ -17,14 +17,26 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 )
 
-// TestMain keeps the SDK's own logs out of the tests' output: the provider runs in this process.
+// TestMain keeps the SDK's own logs out of the tests' output, since the provider runs in this process, and gives the tests
+// that need a process of its own a folder to build it in.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"TF_LOG_SDK", "TF_LOG_SDK_PROTO", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_PROVIDER", "TF_LOG_PROVIDER_PVRX"} {
 		if err := os.Setenv(name, "off"); err != nil {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	folder, err := os.MkdirTemp("", "pvrx-test-")
+	if err != nil {
+		panic(err)
+	}
+	if err := os.Setenv("PVRX_TEST_PROGRAM", folder); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(folder); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
 }
 
 // cli is a tofu or terraform that scenarios run through.

@@ -195,3 +195,6 @@ func (w *world) Apply(ctx context.Context, req recipe.Request) (recipe.Result, e
 var lockedBlocker = preview.Blocker{
 	Code: preview.CodeLocked, Title: "CT 5001 web1: it is locked (locked)", Found: "The lock is backup.", Remedy: "Wait for it.",
 }
+
+// id is the VMID of the i-th container that newWorld makes.
+func (w *world) id(i int) guest.VMID { return guest.VMID(5001 + i) }
