@@ -42,7 +42,8 @@ func TestCheck(t *testing.T) {
 		{"internal/run", own + "proxmox", false},
 		{"internal/proxmox", own + "recipe", false},
 		{"internal/proxmox", own + "stage", false},
-		{"internal/oci", own + "guest", false},
+		{"internal/oci", own + "guest", true}, // guest.Printable
+		{"internal/oci", own + "proxmox", false},
 		{".", own + "proxmox", false},
 
 		// Nothing imports the provider but main.

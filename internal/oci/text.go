@@ -1,0 +1,14 @@
+package oci
+
+import "github.com/pvrx/terraform-provider-pvrx/internal/guest"
+
+// clip makes text that others wrote fit to stand inside a sentence.
+func clip(text string) string { return shorten(text, 100) }
+
+func shorten(text string, most int) string {
+	runes := []rune(guest.Printable(text))
+	if len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return string(runes)
+}
