@@ -2,18 +2,27 @@ package recipe_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
+	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
 )
 
 // TestFaultsCrash lets the process die at every request, before and after its effect, and goes on by resume or rollback.
 func TestFaultsCrash(t *testing.T) {
-	b := plainScene().base(t)
-	f := &family{name: "crash at every request"}
+	for _, s := range []scene{plainScene(), richScene()} {
+		t.Run(s.name, func(t *testing.T) { crashEverywhere(t, s) })
+	}
+}
+
+func crashEverywhere(t *testing.T, s scene) {
+	b := s.base(t)
+	f := &family{name: "crash at every request, " + s.name}
 	step := 1
 	if !whole() {
-		step = 9
+		step = 31
 	}
 	type job struct {
 		at    int
@@ -91,7 +100,7 @@ func TestFaultsRequests(t *testing.T) {
 	f := &family{name: "every request, every way"}
 	step := 1
 	if !whole() {
-		step = 17
+		step = 43
 	}
 	type job struct {
 		way way
@@ -127,5 +136,146 @@ func TestFaultsRequests(t *testing.T) {
 		b.trace(t, f, name, w, l, j.way.mend, "resume")
 	})
 	f.traces = len(jobs)
+	f.report(t)
+}
+
+// TestFaultsWorkers kills the worker of every task at every checkpoint: what a move, a create and a destroy leave half-done.
+func TestFaultsWorkers(t *testing.T) {
+	f := &family{name: "workers killed at every checkpoint"}
+	for _, s := range []scene{plainScene(), richScene()} {
+		b := s.base(t)
+		var jobs []pvesim.Fault
+		for _, at := range strings.Fields(pvesim.Checkpoints) {
+			for n := 1; n <= b.muts; n++ {
+				jobs = append(jobs, pvesim.Fault{Kind: pvesim.FaultTaskKill, At: at, Mutation: n})
+			}
+		}
+		parallel(len(jobs), func(i int) {
+			w := b.fresh()
+			w.server.Inject(jobs[i])
+			name := fmt.Sprintf("%s: worker of change %d killed when %s", s.name, jobs[i].Mutation, jobs[i].At)
+			b.trace(t, f, name, w, &wire{w: w}, clearStubs, "resume")
+		})
+		f.traces += len(jobs)
+	}
+	f.report(t)
+}
+
+// clearStubs does what the errors tell people to do on the node: pct unlock and pct destroy of stubs that no API call can
+// remove. What a killed create allocated goes with it.
+func clearStubs(c *pvesim.Cluster) {
+	for _, id := range c.Guests() {
+		config := c.Config(id)
+		if config["lock"] != "create" && config["lock"] != "destroyed" {
+			if config["lock"] != "" {
+				c.Lock(id, "")
+			}
+			continue
+		}
+		c.RemoveGuest(id)
+		for _, v := range c.Volumes() {
+			if v.Owner == id && v.Type == "images" {
+				c.RemoveVolume(v.ID)
+			}
+		}
+	}
+}
+
+// TestFaultsRollback stops the operation at every stage past the point of no return and goes back to the operation's own
+// archive, with a crash at every request of the way back.
+func TestFaultsRollback(t *testing.T) {
+	f := &family{name: "rollback from the archive, crash at every request"}
+	s := richScene()
+	b := s.base(t)
+	stages := []string{"create", "return mp0", "return unused0", "restore", "start"}
+	step := 1
+	if !whole() {
+		step = 61
+	}
+	for k, at := range stages {
+		stop := func() (*world, string) {
+			w := b.fresh()
+			w.server.Inject(stopAt(at))
+			result, err := w.run(t, b.req(), &wire{w: w})
+			w.server.ClearFaults()
+			if err == nil || result.Stage != at {
+				t.Fatalf("stopped at %q instead of %q: %v", result.Stage, at, err)
+			}
+			return w, result.Operation
+		}
+		w, operation := stop()
+		back := b.req()
+		back.Reconcile = &recipe.Reconcile{Operation: operation, Action: "rollback"}
+		l := &wire{w: w}
+		if _, err := w.run(t, back, l); err != nil {
+			t.Fatalf("%s: the uninterrupted rollback fails: %v", at, err)
+		}
+		old := w.dump()
+		n := (l.n + step - 1) / step
+		parallel(2*n, func(i int) {
+			w, operation := stop()
+			back := b.req()
+			back.Reconcile = &recipe.Reconcile{Operation: operation, Action: "rollback"}
+			l := &wire{w: w, dieAt: (i/2)*step + 1 + k%step, after: i%2 == 1}
+			name := fmt.Sprintf("stuck at %s, rollback dies at request %d, after=%v", at, l.dieAt, l.after)
+			_, err := w.run(t, back, l)
+			f.count(l, l.dead)
+			for range 4 {
+				j := w.journal(t, 5001)
+				if j == nil {
+					break
+				}
+				action := "resume"
+				if j.Kind == "reinstall" {
+					action = "rollback" // it died before its first record
+				}
+				again := &wire{w: w}
+				_, err = w.run(t, b.reconcile(j, action), again)
+				f.count(again, false)
+				l.broken = append(l.broken, again.broken...)
+			}
+			for _, v := range append(append(l.broken, w.lost()...), w.orphaned()...) {
+				f.violation(name, "%s", v)
+			}
+			if now := w.dump(); now != old {
+				f.violation(name, "the world is not as after an uninterrupted rollback (last error: %v):\n%s", err, difference(old, now))
+			}
+		})
+		f.traces += 2 * n
+	}
+	f.report(t)
+}
+
+// TestFaultsPairs lets two things go wrong in one run, sampled.
+func TestFaultsPairs(t *testing.T) {
+	b := plainScene().base(t)
+	f := &family{name: "pairs of faults, sampled"}
+	traces := 12
+	if whole() {
+		traces = 1000
+	}
+	all := ways()
+	parallel(traces, func(i int) {
+		random := rand.New(rand.NewPCG(uint64(i), 2026))
+		w := b.fresh()
+		var mends []func(*pvesim.Cluster)
+		name := fmt.Sprintf("pair %d:", i)
+		for range 2 {
+			y := all[random.IntN(len(all))]
+			fault := y.fault
+			fault.Mutation = 1 + random.IntN(b.muts)
+			w.server.Inject(fault)
+			name += fmt.Sprintf(" %s at change %d;", y.name, fault.Mutation)
+			if y.mend != nil {
+				mends = append(mends, y.mend)
+			}
+		}
+		b.trace(t, f, name, w, &wire{w: w}, func(c *pvesim.Cluster) {
+			for _, mend := range mends {
+				mend(c)
+			}
+		}, "resume")
+	})
+	f.traces = traces
 	f.report(t)
 }
