@@ -49,6 +49,9 @@ type Cluster struct {
 	datacfg  map[string]string
 	unwell   map[int]string
 	stubborn map[int]bool
+	// stuckFS holds, by the identity of a volume, the size in bytes that its file system stays at
+	// although the volume grew; 0 until it does.
+	stuckFS map[string]int64
 }
 
 // guestKind tells containers from virtual machines.
@@ -182,7 +185,7 @@ func NewCluster(o Options) *Cluster {
 		nodes: map[string]*node{}, guests: map[int]*guest{}, storages: map[string]*storage{},
 		access: newAccess(), nextPID: 0x1000,
 		ha: newHAState(), jobs: map[string]*backupJob{}, repl: map[string]map[string]string{},
-		sdn: newSDNState(), datacfg: map[string]string{}, unwell: map[int]string{}, stubborn: map[int]bool{},
+		sdn: newSDNState(), datacfg: map[string]string{}, unwell: map[int]string{}, stubborn: map[int]bool{}, stuckFS: map[string]int64{},
 	}
 	for _, n := range o.Nodes {
 		c.nodes[n] = &node{name: n, online: true, bridges: map[string]bool{"vmbr0": true}}
@@ -201,7 +204,7 @@ func (c *Cluster) Clone() *Cluster {
 		nodes: map[string]*node{}, guests: map[int]*guest{}, storages: map[string]*storage{},
 		access: c.access.clone(), nextPID: c.nextPID, ids: c.ids,
 		ha: c.ha.clone(), jobs: map[string]*backupJob{}, repl: map[string]map[string]string{},
-		sdn: c.sdn.clone(), datacfg: maps.Clone(c.datacfg), unwell: maps.Clone(c.unwell), stubborn: maps.Clone(c.stubborn),
+		sdn: c.sdn.clone(), datacfg: maps.Clone(c.datacfg), unwell: maps.Clone(c.unwell), stubborn: maps.Clone(c.stubborn), stuckFS: maps.Clone(c.stuckFS),
 		tasks: slices.Clone(c.tasks), registry: maps.Clone(c.registry),
 	}
 	for k, v := range c.nodes {

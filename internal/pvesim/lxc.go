@@ -89,7 +89,11 @@ func (c *Cluster) maxDisk(g *guest) int64 {
 	}
 	rootfs := parseMount("rootfs", g.conf.kv["rootfs"])
 	if g.running {
-		if size, _, ok := c.volumeSize(g.node, rootfs.volume()); ok {
+		if v := c.volume(g.node, rootfs.volume()); v != nil {
+			size := v.size
+			if at := c.stuckFS[v.identity]; at != 0 {
+				size = at
+			}
 			return size * 98 / 100
 		}
 	}

@@ -129,7 +129,26 @@ func createContainer(k *call) (any, error) {
 	if cr.restore {
 		typ = "vzrestore"
 	}
-	return k.startTask(typ, itoa(vmid), []int{vmid}, cr.run), nil
+	upid := k.startTask(typ, itoa(vmid), []int{vmid}, cr.run)
+	if t := k.c.task(upid); t.exit == "" {
+		t.abort = cr.abort
+	}
+	return upid, nil
+}
+
+// abort is the end of a create that is told to stop: nothing is left of it.
+func (cr *create) abort() string {
+	cr.giveUp()
+	return cr.emsg + " received interrupt"
+}
+
+// giveUp takes back what the request wrote before its task began.
+func (cr *create) giveUp() {
+	if cr.old != nil {
+		delete(cr.k.c.guests[cr.g.vmid].conf.kv, "lock")
+		return
+	}
+	delete(cr.k.c.guests, cr.g.vmid)
 }
 
 // checkKeys validates public keys as far as the simulator needs: one key a line.
@@ -226,8 +245,8 @@ func (cr *create) checkStorage(sid string) error {
 func (cr *create) run(t *task) error {
 	c, g := cr.k.c, cr.g
 	t.checkpoint("stub")
-	if t.doomed != "" && cr.old == nil {
-		delete(c.guests, g.vmid)
+	if t.doomed != "" {
+		cr.giveUp()
 		return die("%s", t.doomed)
 	}
 	err := cr.build(t)

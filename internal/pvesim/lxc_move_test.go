@@ -1,6 +1,7 @@
 package pvesim
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
@@ -277,5 +278,25 @@ func TestResize(t *testing.T) { // pve-facts §2.4, pve-observed 7
 	}
 	if r := c.do("PUT", web+"/resize", "disk=rootfs", "size=9GiB"); r.errors["size"] != "value does not match the regex pattern" {
 		t.Errorf("9GiB: %v", r.errors)
+	}
+}
+
+func TestC16FilesystemDoesNotGrow(t *testing.T) { // hazards C16
+	c, d := demoClient(t)
+	status := func() float64 {
+		var m struct{ Maxdisk float64 }
+		if err := json.Unmarshal(c.ok("GET", web+"/status/current"), &m); err != nil {
+			t.Fatal(err)
+		}
+		return m.Maxdisk
+	}
+	before := status()
+	d.StickFilesystem(5001, "rootfs")
+	c.ends("OK", "PUT", web+"/resize", "disk=rootfs", "size=+1G")
+	if got := status(); got != before {
+		t.Errorf("maxdisk %v, was %v", got, before)
+	}
+	if got := d.Config(5001)["rootfs"]; !strings.HasSuffix(got, ",size=9728M") {
+		t.Errorf("rootfs %s", got)
 	}
 }

@@ -50,6 +50,14 @@ func resizeContainer(k *call) (any, error) {
 		size, _, _ := k.c.volumeSize(g.node, m.volume())
 		g.conf.kv[key] = m.setSize(size).String()
 		t.logf("Image resized.")
+		if v := k.c.volume(g.node, m.volume()); v != nil {
+			if at, stuck := k.c.stuckFS[v.identity]; stuck {
+				// only a line in the log tells; the task is well all the same
+				k.c.stuckFS[v.identity] = max(at, now)
+				t.logf("Failed to update the container's filesystem: command 'resize2fs' failed: exit code 1\n")
+				return nil
+			}
+		}
 		if format == "raw" {
 			t.logf("resize2fs 1.47.2 (1-Jan-2025)")
 		}

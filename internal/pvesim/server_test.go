@@ -245,3 +245,30 @@ func TestTaskDuration(t *testing.T) {
 		t.Errorf("memory %q", m)
 	}
 }
+
+// Stopping a create leaves nothing, stopping a copy leaves its lock (hazards D, pve-facts §8.5).
+func TestStopTask(t *testing.T) {
+	d := NewDemoWith(Options{TaskDuration: time.Hour})
+	c := newClient(t, d.Cluster, d.RootToken)
+	stop := func(upid string) string {
+		c.ok("DELETE", "/nodes/pve1/tasks/"+upid)
+		return c.exit(upid)
+	}
+	upid := strings.Trim(string(c.ok("POST", "/nodes/pve1/lxc", "vmid=200", "ostemplate="+DemoTemplate13, "rootfs=local-lvm:1")), `"`)
+	if got := stop(upid); got != "unable to create CT 200 - received interrupt" || d.Config(200) != nil {
+		t.Errorf("create: %s, left %v", got, d.Config(200))
+	}
+	upid = strings.Trim(string(c.ok("POST", "/nodes/pve1/lxc/5003/move_volume", "volume=rootfs", "storage=tank")), `"`)
+	if got := stop(upid); got != "unexpected status" || d.Config(5003)["lock"] != "disk" {
+		t.Errorf("copy: %s, lock %q", got, d.Config(5003)["lock"])
+	}
+}
+
+func TestFaultedCreateLeavesNoStub(t *testing.T) { // pve-facts §5.4
+	c, d := demoClient(t)
+	c.srv.Inject(Fault{Kind: FaultTaskFail, Text: "unable to create CT 200 - no space", Path: "/lxc$", Method: "POST"})
+	c.ends("unable to create CT 200 - no space", "POST", "/nodes/pve1/lxc", "vmid=200", "ostemplate="+DemoTemplate13, "rootfs=local-lvm:1")
+	if d.Config(200) != nil {
+		t.Errorf("left %v", d.Config(200))
+	}
+}

@@ -30,6 +30,9 @@ type task struct {
 	due   time.Time
 	work  func(*task) error
 	holds []int
+	// abort is what the worker still does when it is told to stop, and the error it ends with; nil
+	// for workers that just die.
+	abort func() string
 	fault *Fault
 	// doomed is what a worker that makes a guest fails with before its first effect: it still
 	// removes the stub that the request wrote.
@@ -149,6 +152,11 @@ func (t *task) run() (err error) {
 		panic(killed{"start"})
 	}
 	if f.Kind == FaultTaskFail {
+		switch t.typ {
+		case "vzcreate", "vzrestore", "qmcreate", "qmrestore":
+			t.doomed = f.Text
+			return t.work(t)
+		}
 		return die("%s", f.Text)
 	}
 	if err := t.work(t); err != nil {
@@ -162,6 +170,16 @@ func (t *task) run() (err error) {
 	}
 	if f.Kind == FaultTaskWarn {
 		t.warnf("%s", f.Text)
+	}
+	return nil
+}
+
+// task finds a task by its UPID.
+func (c *Cluster) task(upid string) *task {
+	for _, t := range slices.Backward(c.tasks) {
+		if t.upid == upid {
+			return t
+		}
 	}
 	return nil
 }

@@ -140,7 +140,8 @@ func taskLog(k *call) (any, error) {
 	return listed{rows, len(t.log)}, nil
 }
 
-// stopTask kills a worker: what it was to do at its end is not done, and it leaves no final line.
+// stopTask ends a worker: what it was to do at its end is not done. Most leave no final line and
+// whatever they had locked; a create cleans up after itself.
 func stopTask(k *call) (any, error) {
 	upid := k.vars["upid"]
 	if !upidForm.MatchString(upid) {
@@ -157,6 +158,10 @@ func stopTask(k *call) (any, error) {
 		}
 		if t.exit == "" {
 			t.exit, t.end, t.work = exitLost, k.c.now(), nil
+			if t.abort != nil {
+				t.exit = t.abort()
+				t.logf("TASK ERROR: %s", t.exit)
+			}
 		}
 		return nil, nil
 	}

@@ -380,6 +380,17 @@ func (c *Cluster) SetOption(name, value string) {
 	c.datacfg[name] = value
 }
 
+// StickFilesystem makes the file system in a guest's volume keep its size when the volume grows: the
+// task says so in its log and is well nevertheless.
+func (c *Cluster) StickFilesystem(vmid int, key string) {
+	volid := c.VolumeOf(vmid, key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v, _ := c.anywhere(volid); v != nil {
+		c.stuckFS[v.identity] = 0
+	}
+}
+
 // FillStorage leaves no free byte on a storage.
 func (c *Cluster) FillStorage(id string) {
 	c.mu.Lock()
