@@ -30,6 +30,8 @@ const (
 	DemoTemplate12 = "local:vztmpl/debian-12-standard_12.12-1_amd64.tar.zst"
 	DemoTemplate13 = "local:vztmpl/debian-13-standard_13.1-2_amd64.tar.zst"
 	DemoAlpine     = "local:vztmpl/alpine-3.22-default_20250617_amd64.tar.xz"
+	// DemoImage is a cloud image with a disk of 3 GiB, to import into virtual machines.
+	DemoImage = "local:import/debian-13-genericcloud-amd64.qcow2"
 )
 
 // DemoRights are the rights of the demo's operator token, by path.
@@ -100,6 +102,7 @@ func (d *Demo) addStorages() {
 		must(c.AddTemplate(node, DemoAlpine, 3<<20, Template{OSType: "alpine", Files: map[string]string{
 			"/etc/os-release": "ID=alpine", "/bin/busybox": "busybox", "/sbin/init": "busybox",
 		}}))
+		must(c.AddImage(node, DemoImage, 330<<20, 3<<30, map[string]string{"/etc/os-release": "ID=debian\nVERSION_ID=13"}))
 	}
 }
 
