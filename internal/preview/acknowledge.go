@@ -18,6 +18,9 @@ type Acknowledgements struct {
 	Node   string            `json:"node"`
 	Parent string            `json:"parent"` // the newest snapshot, "" for none
 	Values map[string]string `json:"values"` // rootfs, mpN, unusedN, devN -> value, options in a fixed order
+	// Install is the instance that the contract in the notes names, "" for none: a guest that somebody reinstalled since has
+	// the very volume names it had before.
+	Install string `json:"install,omitempty"`
 }
 
 // acknowledged is the stored form: the version comes first, so that a later form can be told apart.
@@ -38,6 +41,9 @@ func Acknowledge(g guest.Guest) Acknowledgements {
 		case isMount(key), isDevice(key):
 			a.Values[key] = canonical(value)
 		}
+	}
+	if contract := guest.ReadNotes(g.Config.Description()).For(g.VMID).Contract; contract != nil {
+		a.Install = contract.Instance
 	}
 	return a
 }

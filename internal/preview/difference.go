@@ -12,9 +12,10 @@ type Difference struct{ Key, Was, Now string }
 
 // The keys of differences that are not about a config key.
 const (
-	differsGuest  = "vmid"
-	differsNode   = "node"
-	differsParent = "parent"
+	differsGuest   = "vmid"
+	differsNode    = "node"
+	differsParent  = "parent"
+	differsInstall = "install"
 )
 
 // Text is a whole sentence for people, such as "mp3 (local-lvm:vm-5001-disk-9, 4 GiB) was added.", in one printable line.
@@ -34,6 +35,11 @@ func (d Difference) sentence() string {
 			return fmt.Sprintf("Snapshot %s was the newest one; there is none now.", d.Was)
 		}
 		return fmt.Sprintf("The newest snapshot is %s, not %s.", d.Now, d.Was)
+	case differsInstall:
+		if d.Now == "" {
+			return fmt.Sprintf("The record of its install (%s) is gone from its notes.", d.Was)
+		}
+		return fmt.Sprintf("It was reinstalled by %s.", d.Now)
 	}
 	switch {
 	case d.Was == "":
@@ -68,6 +74,9 @@ func (a Acknowledgements) Compare(now Acknowledgements) []Difference {
 	if a.Parent != now.Parent {
 		all = append(all, Difference{Key: differsParent, Was: a.Parent, Now: now.Parent})
 	}
+	if a.Install != now.Install {
+		all = append(all, Difference{Key: differsInstall, Was: a.Install, Now: now.Install})
+	}
 	keys := append(sortedKeys(a.Values), sortedKeys(now.Values)...)
 	guest.SortKeys(keys)
 	for _, key := range slices.Compact(keys) {
@@ -83,7 +92,10 @@ func (a Acknowledgements) Compare(now Acknowledgements) []Difference {
 // key that was set aside, and a snapshot that was taken meanwhile.
 func (a Acknowledgements) CompareDuring(now Acknowledgements, j guest.Journal) []Difference {
 	return slices.DeleteFunc(a.Compare(now), func(d Difference) bool {
-		if d.Key == differsParent {
+		switch d.Key {
+		case differsInstall:
+			return true // whoever holds the record is the only one who installs
+		case differsParent:
 			return len(j.Snaps) > 0 && slices.Contains(j.Snaps, d.Was) && (d.Now == "" || slices.Contains(j.Snaps, d.Now))
 		}
 		return d.Now == "" && slices.ContainsFunc(j.Parked, func(p guest.ParkedVolume) bool { return p.Key == d.Key })

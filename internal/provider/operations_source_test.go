@@ -106,7 +106,7 @@ func TestOperationsOfAHalfDoneCluster(t *testing.T) {
 	everyCLI(t, func(t *testing.T, c cli) {
 		s := simulate(t, c)
 		s.write("main.tf", importOf("web1", 5001)+block("web1", 5001, "web1", template(pvesim.DemoTemplate13), `drop = ["mp2"]`))
-		s.server.Inject(pvesim.Fault{Kind: pvesim.FaultTaskFail, Path: `^/nodes/[^/]+/lxc$`, Params: map[string]string{"vmid": "5001"}, Times: -1, Text: "command failed"})
+		s.server.Inject(pvesim.Fault{Kind: pvesim.FaultStatus, Status: 500, Path: `^/nodes/[^/]+/lxc$`, Params: map[string]string{"vmid": "5001"}, Times: -1, Text: "storage 'local-lvm' is full"})
 		s.plan(2)
 		s.apply(1)
 		s.server.ClearFaults()

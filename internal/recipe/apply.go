@@ -148,15 +148,40 @@ func (o *operation) report(ctx context.Context, report stage.Report) (Result, er
 			r.Status = StatusRolledBack
 			return r, nil
 		}
+		if winner := o.lostTo(report.Err); winner != nil {
+			return standing(r, *winner), o.lostFailure(*winner)
+		}
 		return r, &Failure{Summary: o.title() + ": not reinstalled", Detail: sentence(report.Err) + "\n\nEverything was taken back: " + o.asBefore() + " Correct the cause and apply again.", cause: report.Err}
 	case stage.Stuck:
 	}
 	r.Status, r.Stage, r.Index, r.Of = StatusNeedsReconcile, report.At.Stage, report.At.Index, report.At.Of
-	lost := new(lostError)
-	if errors.As(report.Err, &lost) && lost.winner != nil && lost.winner.Operation != o.j.Operation {
-		r.Status, r.Operation = StatusInProgress, lost.winner.Operation
+	if winner := o.lostTo(report.Err); winner != nil {
+		r.Status, r.Operation = StatusInProgress, winner.Operation
 	}
 	return r, o.stuckFailure(report, r)
+}
+
+// lostTo is the record of the operation that has the guest instead of this one; nil when that is not why it ended.
+func (o *operation) lostTo(err error) *guest.Journal {
+	lost := new(lostError)
+	if !errors.As(err, &lost) || lost.winner == nil || lost.winner.Operation == o.j.Operation {
+		return nil
+	}
+	return lost.winner
+}
+
+// lostFailure says that another run was faster, and which.
+func (o *operation) lostFailure(winner guest.Journal) error {
+	did := "This run changed nothing."
+	if o.started {
+		did = "What this run had done was taken back."
+	}
+	return &Failure{
+		Summary: o.title() + ": another run has it (operation_in_flight)",
+		Detail: fmt.Sprintf("%s holds CT %d and stands at stage %d of %d (%s). %s Wait until it ends, then plan again.",
+			winner.Operation, o.guest.VMID, winner.Index, winner.Of, guest.Printable(winner.Stage), did),
+		cause: &lostError{winner: &winner},
+	}
 }
 
 func (o *operation) asBefore() string {

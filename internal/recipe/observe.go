@@ -31,8 +31,9 @@ func (c *Container) look(ctx context.Context, lists Reader, id guest.VMID) (Obse
 	}
 	seen := Observation{Presence: guest.Present, Ref: row.Ref, Name: row.Name, Running: row.Status == "running"}
 	if row.Kind != guest.KindContainer {
-		seen.WrongType = true
-		return seen, nil
+		seen.WrongType = true // perhaps it took the VMID while an operation had it free
+		seen.Journal, err = c.recordByName(ctx, lists, id)
+		return seen, err
 	}
 	config, err := c.Host.Config(ctx, row.Ref)
 	if err != nil && guest.OutcomeOf(err) == guest.OutcomeMissing && lists != Reader(c.Host) {

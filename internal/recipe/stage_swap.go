@@ -198,18 +198,19 @@ func (o *operation) standing(blockers []preview.Blocker, config guest.Config) []
 func (o *operation) seenDestroy(ctx context.Context) (stage.Effect, error) {
 	config, err := o.host.Config(ctx, o.guest)
 	switch {
-	case err == nil:
+	case err == nil && o.j.Digest == "":
 		if o.doubt {
 			return stage.Unclear, nil
 		}
-		if o.j.Digest == "" {
-			return stage.None, nil // no destroy was ever recorded as sent
-		}
+		return stage.None, nil // no destroy was ever recorded as sent
+	case err == nil:
 		task, err := o.host.FindTask(ctx, o.guest.Node, "vzdestroy", o.guest.VMID, o.j.Task)
 		switch {
 		case err != nil:
 			return stage.Unclear, err
-		case task.Found && task.Running:
+		case task.Found && task.Good && !o.ours(config, o.guest.VMID):
+			return stage.Unclear, takenError{ref: o.guest} // somebody was fast
+		case task.Found && task.Running, o.doubt:
 			return stage.Unclear, nil
 		case config.Digest == o.j.Digest && !(task.Found && task.Good):
 			if task.Found {
