@@ -32,15 +32,16 @@ type Journal struct {
 	Allow     []string          `json:"allow,omitempty"`
 	Spent     map[string]string `json:"spent,omitempty"` // consents spent before this operation
 
-	Running bool              `json:"ran"`              // it ran when the operation began
-	Secret  bool              `json:"pw,omitempty"`     // a root password was given: a resume needs it again
-	Doomed  []string          `json:"doomed,omitempty"` // volume ids that the preview showed as erased
-	Refs    []string          `json:"refs,omitempty"`   // keys put back by reference: other guests' volumes, host paths
-	Snaps   []string          `json:"snaps,omitempty"`  // snapshots that are deleted, with consent
-	Archive string            `json:"to,omitempty"`     // storage of the operation's own backup, when one is asked for
-	Config  map[string]string `json:"config"`           // the guest's whole configuration, but for notes and digest
-	Parked  []ParkedVolume    `json:"parked,omitempty"` // in the order they are moved
-	Backup  string            `json:"backup,omitempty"` // archive made by stage 1
+	Running bool              `json:"ran"`               // it ran when the operation began
+	Leaving bool              `json:"leaving,omitempty"` // the parking guest was seen to hold nothing, and its destroy was sent
+	Secret  bool              `json:"pw,omitempty"`      // a root password was given: a resume needs it again
+	Doomed  []string          `json:"doomed,omitempty"`  // volume ids that the preview showed as erased
+	Refs    []string          `json:"refs,omitempty"`    // keys put back by reference: other guests' volumes, host paths
+	Snaps   []string          `json:"snaps,omitempty"`   // snapshots that are deleted, with consent
+	Archive string            `json:"to,omitempty"`      // storage of the operation's own backup, when one is asked for
+	Config  map[string]string `json:"config"`            // the guest's whole configuration, but for notes and digest
+	Parked  []ParkedVolume    `json:"parked,omitempty"`  // in the order they are moved
+	Backup  string            `json:"backup,omitempty"`  // archive made by stage 1
 	Pool    string            `json:"pool,omitempty"`
 	HA      map[string]string `json:"ha,omitempty"`
 	ACL     []string          `json:"acl,omitempty"`    // "user ci@pve PVEVMUser 1", entries on exactly /vms/<guest>
@@ -50,6 +51,26 @@ type Journal struct {
 	Size    Bytes             `json:"size,omitempty"`   // of the new root file system
 	Storage string            `json:"storage,omitempty"`
 	Health  string            `json:"health,omitempty"` // the probe, compact, so that a resume without configuration can ask it
+
+	Disks    []SystemDisk `json:"disks,omitempty"` // of a VM: its new system disks; Parked then lists what moves between the two VMs
+	Replace  bool         `json:"repl,omitempty"`  // of a VM: the parking guest is the new VM and stays
+	Snapshot string       `json:"snap,omitempty"`  // of a VM: name of the snapshot of the kept disks, when one is asked for
+	Taken    bool         `json:"taken,omitempty"` // the snapshot was asked for
+	Return   bool         `json:"data,omitempty"`  // of a VM: taking back returns the kept disks to the snapshot, too
+	Boot     string       `json:"boot,omitempty"`  // of a VM: the boot setting of the new system
+	Cloud    string       `json:"ci,omitempty"`    // of a VM: what cloud-init is given, compact and without secrets
+}
+
+// SystemDisk is a disk of a VM that is replaced, and what replaces it.
+type SystemDisk struct {
+	Key     string `json:"k"`
+	Source  string `json:"s,omitempty"` // volume id it is made from, "" for a blank one
+	Storage string `json:"t"`
+	Options string `json:"o,omitempty"` // "discard=on,ssd=1"
+	Size    Bytes  `json:"z,omitempty"` // 0: its source's
+	Late    bool   `json:"l,omitempty"` // made after the stop, because its storage cannot rename
+	Was     string `json:"w"`           // volume id of the old disk: the way back
+	Now     string `json:"n,omitempty"` // volume id of the new disk on the guest
 }
 
 // JournalState is where the operation stands in its stage.
@@ -60,6 +81,7 @@ const (
 	JournalDoing   JournalState = "doing"   // the stage's effect may or may not be there
 	JournalUndoing JournalState = "undoing" // it is being taken back
 	JournalStuck   JournalState = "stuck"   // nobody works on it; a person must say how to go on
+	JournalWaiting JournalState = "waiting" // all is done, and a person must accept it or have it taken back
 )
 
 // ParkedVolume is a volume that is set aside and brought back.
@@ -77,6 +99,7 @@ type Install struct {
 	Template      string            `json:"template"`
 	Triggers      map[string]string `json:"triggers,omitempty"`
 	RootfsStorage string            `json:"storage,omitempty"`
+	Disks         map[string]string `json:"disks,omitempty"` // of a VM: what each system disk is made from, by key
 }
 
 // Contract is the record of what a guest was made from, kept in its notes: only what its configuration cannot say.

@@ -140,7 +140,7 @@ func richScene() scene {
 		want.Allow = []string{"ha_managed", "snapshots_present"}
 		want.Erase = map[string]string{"mp4": "*"}
 		want.PasswordGiven = true
-		want.Backup = &preview.Backup{Storage: "local", Mode: "stop"}
+		want.Backup = &preview.Backup{Storage: "local", Mode: "snapshot"} // of a started HA resource Proxmox refuses mode stop
 		return recipe.Request{Want: want, Password: "correct-horse-battery"}
 	}}
 }
@@ -150,8 +150,10 @@ type base struct {
 	scene
 	start          *world
 	before, after  string // dumps
+	rolledBack     string // after a rollback from the archive, "" when the scene makes none
 	requests, muts int
-	user           string // the guest's own notes
+	sent           []pvesim.Request // of the uninterrupted run, in order
+	user           string           // the guest's own notes
 }
 
 // worldly leaves out of a dump what may differ between two ways to the same end: notes carry ids and times.
@@ -170,8 +172,25 @@ func (s scene) base(t testing.TB) base {
 	}
 	b.after = w.dump()
 	b.requests, b.muts = len(w.server.Requests()), w.server.Mutations()
+	for _, r := range w.server.Requests() {
+		if r.Method != http.MethodGet {
+			b.sent = append(b.sent, r)
+		}
+	}
 	if broken := w.lost(); len(broken) > 0 {
 		t.Fatalf("%s: the uninterrupted run: %v", s.name, broken)
+	}
+	if b.req().Want.Backup != nil {
+		w := b.fresh()
+		w.server.Inject(stopAt("create"))
+		result, err := w.run(t, b.req(), &wire{w: w})
+		w.server.ClearFaults()
+		back := b.req()
+		back.Reconcile = &recipe.Reconcile{Operation: result.Operation, Action: "rollback"}
+		if _, again := w.run(t, back, &wire{w: w}); err == nil || again != nil {
+			t.Fatalf("%s: the uninterrupted rollback fails: %v, after %v", s.name, again, err)
+		}
+		b.rolledBack = w.dump() // without what consent gave up: that is erased
 	}
 	return b
 }
@@ -316,7 +335,7 @@ func (b base) checkEnd(t *testing.T, f *family, name string, w *world, err error
 		f.violation(name, "nobody names %s", v)
 	}
 	switch dump := w.dump(); dump {
-	case b.before, b.after:
+	case b.before, b.after, b.rolledBack:
 	default:
 		against, word := b.after, "new"
 		if len(difference(b.before, dump)) < len(difference(b.after, dump)) {

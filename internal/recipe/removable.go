@@ -59,7 +59,7 @@ func (o *operation) removable(ctx context.Context, parking guest.Ref) (rootfs gu
 		}
 		seen = true
 	}
-	if !seen {
+	if !seen && !o.j.Leaving { // a destroy of ours that died half-way has freed it
 		return no("storage %s does not show its root file system %s, so it cannot be seen what else it owns", rootfs.Storage, rootfs.Name)
 	}
 	return rootfs, nil
@@ -164,6 +164,11 @@ func (o *operation) destroyParking(ctx context.Context) error {
 		if guest.OutcomeOf(err) == guest.OutcomeMissing {
 			return nil
 		}
+		return err
+	}
+	next := o.j
+	next.Leaving = true
+	if err := o.save(ctx, next); err != nil {
 		return err
 	}
 	warnings, err := o.host.Destroy(ctx, o.parking, []guest.VolumeID{rootfs})

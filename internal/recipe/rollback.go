@@ -17,6 +17,13 @@ func (o *operation) restoreArchive(ctx context.Context) (Result, error) {
 			Detail:  o.j.Operation + " is past the point of no return and made no archive of its own (backup was not asked for). Resume it, or close it when all is well.",
 		}
 	}
+	if there, err := o.c.recordOn(ctx, o.parking, o.guest.VMID); err != nil || there == nil {
+		return standing(Result{}, o.j), &Failure{
+			Summary: o.title() + ": cannot roll back any more",
+			Detail:  fmt.Sprintf("%s has finished all but its last step: parking guest CT %d is gone or cannot be seen, and the new guest holds everything. Resume it. Nothing was done.", o.j.Operation, o.parking.VMID),
+			cause:   err,
+		}
+	}
 	o.j.Kind, o.j.New, o.j.Task = kindRollback, false, 0
 	return o.report(ctx, o.engine().Run(ctx))
 }

@@ -98,7 +98,7 @@ var errTaken = errors.New("another guest has taken the VMID")
 
 func (o *operation) createParking(ctx context.Context) error {
 	next := o.j
-	next.Task = o.c.now().Unix()
+	next.Task, next.Leaving = o.c.now().Unix(), false
 	if err := o.save(ctx, next); err != nil {
 		return err
 	}
