@@ -30,10 +30,10 @@ type lab struct {
 	behave func(http.ResponseWriter, *http.Request, http.Handler)
 }
 
-func newLab(t testing.TB) *lab {
+func newLab(t testing.TB, options ...registry.Option) *lab {
 	t.Helper()
 	l := &lab{t: t}
-	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	inner := registry.New(append(options, registry.Logger(log.New(io.Discard, "", 0)))...)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind := "v2"
 		for _, part := range []string{"manifests", "blobs", "token"} {
