@@ -128,5 +128,5 @@ func (r *guestResource[M, P]) Create(ctx context.Context, req resource.CreateReq
 	}
 	plan.Node = text(seen.Ref.Node)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
-	resp.Diagnostics.Append(remember(seen).keep(ctx, resp.Private)...)
+	resp.Diagnostics.Append(remember(seen, nil).keep(ctx, resp.Private)...)
 }

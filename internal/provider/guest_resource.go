@@ -114,7 +114,9 @@ func (r *guestResource[M, P]) Read(ctx context.Context, req resource.ReadRequest
 	r.show(state, seen)
 	state.Preview = types.ObjectNull(previewType)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
-	resp.Diagnostics.Append(remember(seen).keep(ctx, resp.Private)...)
+	before, _, diags := recall(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(remember(seen, before.Spent).keep(ctx, resp.Private)...)
 }
 
 // importable refuses to import what is not there, is no guest of this kind, or cannot be seen.

@@ -58,13 +58,15 @@ func (r *guestResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 		resp.Diagnostics.Append(r.failed(name, v, result, err)...)
 		r.recordFailure(state, v, result)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &prior)...)
-		resp.Diagnostics.Append(afterFailure(seen, result).keep(ctx, resp.Private)...)
+		resp.Diagnostics.Append(afterFailure(seen, v, result).keep(ctx, resp.Private)...)
 		return
 	}
 	now := r.lookAfter(ctx, w.VMID, v, result)
 	r.recordSuccess(plan, v, result, now)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
-	resp.Diagnostics.Append(remember(now).keep(ctx, resp.Private)...)
+	after := remember(now, seen.Spent)
+	after.spend(consumed(v))
+	resp.Diagnostics.Append(after.keep(ctx, resp.Private)...)
 }
 
 // enter waits for the guest's turn and judges again what is due, so that the judgement is as fresh as the operation's
@@ -169,15 +171,31 @@ func (r *guestResource[M, P]) recordFailure(state *guestModel, v verdict, result
 }
 
 // afterFailure is the memo after a failure: the next refresh makes a better one.
-func afterFailure(before memo, result recipe.Result) memo {
+func afterFailure(before memo, v verdict, result recipe.Result) memo {
 	m := before
 	if !result.Acknowledged.Zero() {
 		m.Acknowledged = result.Acknowledged
 	}
 	if result.Status == recipe.StatusNeedsReconcile {
 		m.Open = &openOperation{ID: result.Operation, Stage: result.Stage, Exists: result.Exists}
+		// Past the point of no return what was to be erased may be: the consent counts as used.
+		m.spend(consumed(v))
 	}
 	return m
+}
+
+// consumed are the consents that an operation uses: what it erases because the configuration names it.
+func consumed(v verdict) map[string]string {
+	used := map[string]string{}
+	if v.want.RehearseOnly || v.due == dueGrow {
+		return used
+	}
+	for key, volume := range v.preview.Erased() {
+		if _, named := v.want.Erase[key]; named {
+			used[key] = volume
+		}
+	}
+	return used
 }
 
 // recordSuccess completes what the plan left open.

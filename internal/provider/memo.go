@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -29,6 +30,9 @@ type memo struct {
 	Contract     *guest.Contract          `json:"contract,omitempty"`
 	RootfsSize   guest.Bytes              `json:"rootfs_size,omitempty"`
 	Open         *openOperation           `json:"open,omitempty"`
+	// Spent are erase consents that operations of this resource used: the contract says them too, until another tool
+	// writes the notes.
+	Spent map[string]string `json:"spent,omitempty"`
 }
 
 // openOperation is an operation in progress as far as a plan needs it to look closer.
@@ -38,11 +42,15 @@ type openOperation struct {
 	Exists *bool  `json:"exists,omitempty"`
 }
 
-// remember keeps of an observation what a plan and its apply need.
-func remember(seen recipe.Observation) memo {
+// remember keeps of an observation what a plan and its apply need. Consents that were spent before stay spent.
+func remember(seen recipe.Observation, spent map[string]string) memo {
 	m := memo{
 		Version: memoVersion, Presence: seen.Presence, Name: seen.Name,
 		Acknowledged: seen.Acknowledged, Contract: seen.Contract, RootfsSize: rootfsSize(seen.Config),
+		Spent: maps.Clone(spent),
+	}
+	if seen.Contract != nil {
+		m.spend(seen.Contract.Spent)
 	}
 	if seen.Journal != nil {
 		m.Open = &openOperation{ID: seen.Journal.Operation, Stage: seen.Journal.Stage}
@@ -55,6 +63,17 @@ func remember(seen recipe.Observation) memo {
 		}
 	}
 	return m
+}
+
+// spend notes consents as used.
+func (m *memo) spend(used map[string]string) {
+	if len(used) == 0 {
+		return
+	}
+	if m.Spent == nil {
+		m.Spent = map[string]string{}
+	}
+	maps.Copy(m.Spent, used)
 }
 
 // observation is the memo in the form that judging whether something is due takes.

@@ -162,6 +162,8 @@ func TestConsentIsSpent(t *testing.T) {
 		s.imported(consent, `triggers = { again = "1" }`)
 		s.server.ResetRequests()
 		s.plan(1).says(t, "(erase_spent)", "mp3")
+		s.world.SetConfig(web, "description", "")
+		s.plan(1).says(t, "(erase_spent)", "mp3")
 		s.untouched()
 	})
 }

@@ -72,7 +72,6 @@ func (s *simulation) untouched() {
 	}
 }
 
-
 // web1Block is the usual block for the demo container, whose bind mount a token cannot set again.
 func web1Block(arguments ...string) string {
 	return block("web1", pvesim.DemoWeb, "web1", append([]string{template(pvesim.DemoTemplate13), `drop = ["mp2"]`}, arguments...)...)

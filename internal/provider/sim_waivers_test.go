@@ -90,4 +90,3 @@ func TestWaivedBlockersDoWhatTheTableSays(t *testing.T) {
 }
 
 const waivable = "snapshots_present, ha_managed"
-

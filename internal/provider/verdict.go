@@ -56,6 +56,7 @@ func (r *guestResource[M, P]) judge(ctx context.Context, w wanted, state *guestM
 		return v, diags
 	}
 	v.seen = m.observation()
+	v.want.Spent = m.Spent
 	recordedInstall := installedFrom(state.Installed)
 	pending, installed := recipe.Pending(v.seen, w.recorded(), recordedInstall)
 	pending = pending || w.installUnknown()
