@@ -184,8 +184,8 @@ func (w *workspace) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs the CLI and demands an exit code.
-func (w *workspace) run(code int, args ...string) output {
+// try runs the CLI, however it ends.
+func (w *workspace) try(args ...string) output {
 	w.t.Helper()
 	data, err := w.command(args...).CombinedOutput()
 	out := output{text: string(data)}
@@ -196,6 +196,13 @@ func (w *workspace) run(code int, args ...string) output {
 		w.t.Fatal(err)
 	}
 	w.last = out
+	return out
+}
+
+// run runs the CLI and demands an exit code.
+func (w *workspace) run(code int, args ...string) output {
+	w.t.Helper()
+	out := w.try(args...)
 	if out.code != code {
 		w.t.Fatalf("%s %s ended with %d, want %d\n%s", w.cli.name(), strings.Join(args, " "), out.code, code, out.text)
 	}
