@@ -48,6 +48,8 @@ func journalLine(j Journal) string {
 		where = "undoing " + where
 	case JournalStuck:
 		where = "stuck at " + where
+	case JournalWaiting:
+		return fmt.Sprintf("pvrx: %s %s is done and waits for accept or rollback: use reconcile, do not delete unused disks or snapshots", kind, Printable(j.Operation))
 	case JournalDoing:
 	}
 	return fmt.Sprintf("pvrx: %s %s, %s: do not start or destroy this guest", kind, Printable(j.Operation), where)
@@ -87,7 +89,7 @@ func (j Journal) check() error {
 		return errors.New("it does not say which guest it is about")
 	}
 	switch j.State {
-	case JournalDoing, JournalUndoing, JournalStuck:
+	case JournalDoing, JournalUndoing, JournalStuck, JournalWaiting:
 		return nil
 	}
 	return fmt.Errorf("its state %q is not known", clip(string(j.State)))

@@ -72,6 +72,17 @@ func (c Config) Hostname(id VMID) string {
 	return "CT" + id.String()
 }
 
+// Name returns what a guest calls itself: its hostname or, for a VM, its name.
+func (c Config) Name(kind Kind, id VMID) string {
+	if kind != KindVM {
+		return c.Hostname(id)
+	}
+	if name := c.Values["name"]; name != "" {
+		return name
+	}
+	return "VM " + id.String() // as Proxmox lists it
+}
+
 // Clone returns a copy that shares nothing with c.
 func (c Config) Clone() Config {
 	return Config{Digest: c.Digest, Values: maps.Clone(c.Values), Raw: slices.Clone(c.Raw)}

@@ -12,7 +12,7 @@ import (
 
 // Same reports whether the wanted install is the one that is there. A storage that is not wanted by name does not matter.
 func (i Install) Same(wanted Install) bool {
-	return i.Template == wanted.Template && maps.Equal(i.Triggers, wanted.Triggers) &&
+	return i.Template == wanted.Template && maps.Equal(i.Triggers, wanted.Triggers) && maps.Equal(i.Disks, wanted.Disks) &&
 		(wanted.RootfsStorage == "" || i.RootfsStorage == wanted.RootfsStorage)
 }
 
@@ -31,6 +31,18 @@ func (i Install) Changes(wanted Install) []string {
 	var changes []string
 	if i.Template != wanted.Template {
 		changes = append(changes, fmt.Sprintf("template: %s → %s", word(i.Template), word(wanted.Template)))
+	}
+	keys := map[string]bool{}
+	for key := range i.Disks {
+		keys[key] = true
+	}
+	for key := range wanted.Disks {
+		keys[key] = true
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(keys), CompareKeys) {
+		if i.Disks[key] != wanted.Disks[key] {
+			changes = append(changes, fmt.Sprintf("%s: %s → %s", Printable(key), word(i.Disks[key]), word(wanted.Disks[key])))
+		}
 	}
 	names := map[string]bool{}
 	for name := range i.Triggers {

@@ -17,7 +17,7 @@ type Acknowledgements struct {
 	VMID   guest.VMID        `json:"vmid"`
 	Node   string            `json:"node"`
 	Parent string            `json:"parent"` // the newest snapshot, "" for none
-	Values map[string]string `json:"values"` // rootfs, mpN, unusedN, devN -> value, options in a fixed order
+	Values map[string]string `json:"values"` // rootfs, mpN, unusedN, devN, drives and devices of a VM -> value, options in a fixed order
 	// Install is the instance that the contract in the notes names, "" for none: a guest that somebody reinstalled since has
 	// the very volume names it had before.
 	Install string `json:"install,omitempty"`
@@ -38,7 +38,7 @@ func Acknowledge(g guest.Guest) Acknowledgements {
 		switch {
 		case key == "parent":
 			a.Parent = value
-		case isMount(key), isDevice(key):
+		case isMount(key), isDevice(key), g.Kind == guest.KindVM && isVMDevice(key):
 			a.Values[key] = canonical(value)
 		}
 	}
@@ -91,4 +91,10 @@ func canonical(value string) string {
 	parts := strings.Split(options, ",")
 	slices.Sort(parts)
 	return source + "," + strings.Join(parts, ",")
+}
+
+// isVMDevice reports whether a key of a VM names a drive or a device of the host.
+func isVMDevice(key string) bool {
+	name, _, indexed := guest.SplitKey(key)
+	return guest.IsDiskKey(key) || indexed && (name == "hostpci" || name == "usb")
 }

@@ -36,7 +36,7 @@ func sortBlockers(all []Blocker) []Blocker {
 // Foremost keeps only what an open operation says when there is one: everything else follows from it.
 func Foremost(blockers []Blocker) []Blocker {
 	for _, b := range blockers {
-		if b.Code == CodeNeedsReconcile || b.Code == CodeOperationInFlight {
+		if b.Code == CodeNeedsReconcile || b.Code == CodeOperationInFlight || b.Code == CodeAwaitingTrust {
 			return []Blocker{b}
 		}
 	}

@@ -14,13 +14,13 @@ func (j *judge) judgeBusy() {
 	id, config := j.id(), j.f.Guest.Config
 	if on := config.Values["protection"]; on != "" && on != "0" {
 		j.block(Blocker{
-			Code: CodeProtected, Subject: id.String(), Found: fmt.Sprintf("CT %d has protection = %s.", id, on),
+			Code: CodeProtected, Subject: id.String(), Found: fmt.Sprintf(j.kind()+" %d has protection = %s.", id, on),
 			Remedy: "Take the protection off in Proxmox if it may be reinstalled; pvrx never lifts it.",
 		})
 	}
 	if lock := config.Values["lock"]; lock != "" {
 		j.block(Blocker{
-			Code: CodeLocked, Subject: id.String(), Found: fmt.Sprintf("CT %d is locked (%s).", id, lock),
+			Code: CodeLocked, Subject: id.String(), Found: fmt.Sprintf(j.kind()+" %d is locked (%s).", id, lock),
 			Remedy: "Wait until the task that locked it ends, or see with \"pct unlock\" on the node why none does.",
 		})
 	}
@@ -31,7 +31,7 @@ func (j *judge) judgeBusy() {
 		}
 		guest.SortKeys(keys)
 		j.block(Blocker{
-			Code: CodePendingChanges, Subject: id.String(), Found: fmt.Sprintf("Changes of %s wait for a restart of CT %d.", list(slices.Compact(keys)), id),
+			Code: CodePendingChanges, Subject: id.String(), Found: fmt.Sprintf("Changes of %s wait for a restart of "+j.kind()+" %d.", list(slices.Compact(keys)), id),
 			Remedy: "Restart the guest to apply them, or revert them.",
 		})
 	}
@@ -106,6 +106,13 @@ func (j *judge) operating() bool {
 // judgeRecords blocks while an operation has the guest. One that is stuck, or whose time is over, waits for a person.
 func (j *judge) judgeRecords() {
 	for _, r := range j.records() {
+		if r.State == guest.JournalWaiting {
+			j.block(Blocker{
+				Code: CodeAwaitingTrust, Subject: r.Operation, Attribute: "reconcile", Found: fmt.Sprintf("%s of %s is done and waits for a verdict; the old system disks are still there.", r.Operation, utc(r.Updated)),
+				Remedy: fmt.Sprintf("Say so first: reconcile = { operation = %q, action = \"accept\" }, or \"rollback\", or \"rollback_data\".", r.Operation),
+			})
+			continue
+		}
 		code, remedy := CodeOperationInFlight, fmt.Sprintf("Wait until it ends (at the latest %s). If its process is dead, say how to go on: %s.", utc(r.Until), choices(r))
 		if r.State == guest.JournalStuck || j.f.Now > r.Until {
 			code, remedy = CodeNeedsReconcile, fmt.Sprintf("Nothing else will be done to it until you say so: %s.", choices(r))
@@ -139,10 +146,10 @@ func (j *judge) stands(r guest.Journal) string {
 	}
 	text += "."
 	if j.f.Presence == guest.Absent {
-		text += fmt.Sprintf(" CT %d does not exist now.", r.Guest)
+		text += fmt.Sprintf(" "+j.kind()+" %d does not exist now.", r.Guest)
 	}
 	if waiting := waiting(r); len(waiting) > 0 && r.Parking != 0 {
-		text += fmt.Sprintf(" Its %s wait on CT %d.", list(waiting), r.Parking)
+		text += fmt.Sprintf(" Its %s wait on "+j.kind()+" %d.", list(waiting), r.Parking)
 	}
 	return text
 }

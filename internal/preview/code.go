@@ -4,7 +4,7 @@ package preview
 // them. The order is the order in which blockers are shown. The zero value is invalid.
 type Code uint8
 
-// The codes. Those of virtual machines and OCI instances join when something can produce them.
+// The codes. Those of OCI instances join when something can produce them.
 const (
 	CodeGuestMissing Code = iota + 1
 	CodeGuestWrongType
@@ -43,7 +43,18 @@ const (
 	CodeTemplateMissing
 	CodeSpace
 	CodeNotesTooLong
-	CodeParkingUnavailable // no spare VMID that owns nothing could be found
+	CodeParkingUnavailable  // no spare VMID that owns nothing could be found
+	CodeSystemKeyMissing    // system_disks names a disk that the VM does not have
+	CodeNotADisk            // system_disks or erase names a CD-ROM, a cloud-init drive or an unused entry
+	CodeImageMissing        // what a system disk is made from is not on the VM's node
+	CodeDiskSize            // a new disk would be smaller than its source, or has no size
+	CodeNothingToBoot       // the boot order would point at nothing
+	CodeKeptInSnapshot      // replace: a snapshot holds a disk that is to be handed over
+	CodeSnapshotUnsupported // snapshot asked for, and a kept disk's storage takes none
+	CodeTargetInUse         // replace: the new VMID or one of its keys is in use
+	CodeSuspended           // the VM is suspended to disk: its memory belongs to the old system
+	CodeAwaitingTrust       // an earlier rebuild is neither accepted nor taken back
+	CodeHoldsState          // the VM holds the state of this very run
 	CodePrivileges
 
 	lastCode = CodePrivileges
@@ -128,6 +139,28 @@ func (c Code) String() string {
 		return "notes_too_long"
 	case CodeParkingUnavailable:
 		return "parking_unavailable"
+	case CodeSystemKeyMissing:
+		return "system_key_missing"
+	case CodeNotADisk:
+		return "not_a_disk"
+	case CodeImageMissing:
+		return "image_missing"
+	case CodeDiskSize:
+		return "disk_size"
+	case CodeNothingToBoot:
+		return "nothing_to_boot"
+	case CodeKeptInSnapshot:
+		return "kept_in_snapshot"
+	case CodeSnapshotUnsupported:
+		return "snapshot_unsupported"
+	case CodeTargetInUse:
+		return "target_in_use"
+	case CodeSuspended:
+		return "suspended"
+	case CodeAwaitingTrust:
+		return "awaiting_trust"
+	case CodeHoldsState:
+		return "holds_state"
 	case CodePrivileges:
 		return "privileges"
 	}
@@ -143,7 +176,9 @@ func (c Code) Waivable() bool {
 		CodeRunningInsideTarget, CodeOperationInFlight, CodeNeedsReconcile, CodeParkingHoldsData, CodeProtected, CodeLocked, CodeTaskRunning,
 		CodeIsTemplate, CodePendingChanges, CodeMountUnclassified, CodeVolumeShared, CodeLinkedBaseInUse, CodeStorageUnavailable, CodeNotPreservable,
 		CodeIDMapDiffers, CodeEraseMismatch, CodeEraseSpent, CodeNotRecreatable, CodeReplicated, CodeBackupLimit, CodeRootfsShrink, CodeSizeUnreadable,
-		CodeTemplateMissing, CodeSpace, CodeNotesTooLong, CodeParkingUnavailable, CodePrivileges:
+		CodeTemplateMissing, CodeSpace, CodeNotesTooLong, CodeParkingUnavailable, CodePrivileges,
+		CodeSystemKeyMissing, CodeNotADisk, CodeImageMissing, CodeDiskSize, CodeNothingToBoot, CodeKeptInSnapshot,
+		CodeSnapshotUnsupported, CodeTargetInUse, CodeSuspended, CodeAwaitingTrust, CodeHoldsState:
 		return false
 	}
 	return false

@@ -3,6 +3,7 @@ package preview
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 )
@@ -99,5 +100,17 @@ func (a Acknowledgements) CompareDuring(now Acknowledgements, j guest.Journal) [
 			return len(j.Snaps) > 0 && slices.Contains(j.Snaps, d.Was) && (d.Now == "" || slices.Contains(j.Snaps, d.Now))
 		}
 		return d.Now == "" && slices.ContainsFunc(j.Parked, func(p guest.ParkedVolume) bool { return p.Key == d.Key })
+	})
+}
+
+// changedByRebuild reports whether a difference is the work of a VM's rebuild: a system disk that was set aside or replaced,
+// its entry among the unused ones, the snapshot that was asked for.
+func changedByRebuild(d Difference, j guest.Journal) bool {
+	if d.Key == differsParent {
+		return j.Snapshot != "" && (d.Now == j.Snapshot || d.Was == j.Snapshot)
+	}
+	now, _, _ := strings.Cut(d.Now, ",")
+	return slices.ContainsFunc(j.Disks, func(s guest.SystemDisk) bool {
+		return s.Key == d.Key && (d.Now == "" || now == s.Now || now == s.Was) || now != "" && now == s.Was || now != "" && now == s.Now
 	})
 }

@@ -43,7 +43,15 @@ type Facts struct {
 	Duplicate      bool              // another block of this run names the same VMID
 	Now            int64             // seconds since 1970, given by the caller
 	RegisteredTags []string          // tags that the datacenter reserves or the policy forbids to this login, as far as seen
+	Sources        map[string]Source // of a VM: what each new system disk is made from, by key
+	Target         guest.Presence    // of a replacement: whether the new VMID is in use; zero when none is asked for
 	Zones          map[string]string // SDN zone of each bridge or vnet; one that is not named here is in "localnetwork"
+}
+
+// Source is what a system disk is made from, as far as it was found.
+type Source struct {
+	Volume guest.StoredVolume // zero when it was not found; Why then says so
+	Why    string
 }
 
 // Known is a value that may not have been readable.

@@ -35,21 +35,25 @@ func (j *judge) judgeIdentity() {
 		}
 		return
 	case f.WrongType:
+		is, other := "a virtual machine, not a container", "virtual machines"
+		if j.w.VM != nil {
+			is, other = "a container, not a virtual machine", "containers"
+		}
 		j.block(Blocker{
-			Code: CodeGuestWrongType, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("Guest %d is a virtual machine, not a container.", id),
-			Remedy: "Correct vmid, or use the resource for virtual machines.",
+			Code: CodeGuestWrongType, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("Guest %d is %s.", id, is),
+			Remedy: "Correct vmid, or use the resource for " + other + ".",
 		})
 		return
 	}
-	if name := f.Guest.Config.Hostname(id); name != j.w.Name {
+	if name := f.Guest.Config.Name(f.Guest.Kind, id); name != j.w.Name {
 		j.block(Blocker{
-			Code: CodeNameMismatch, Subject: id.String(), Attribute: "name", Found: fmt.Sprintf("CT %d calls itself %s, not %s.", id, guest.Printable(name), guest.Printable(j.w.Name)),
+			Code: CodeNameMismatch, Subject: id.String(), Attribute: "name", Found: fmt.Sprintf(j.kind()+" %d calls itself %s, not %s.", id, guest.Printable(name), guest.Printable(j.w.Name)),
 			Remedy: "Correct vmid or name.",
 		})
 	}
 	if f.Guest.Config.Values["template"] == "1" {
 		j.block(Blocker{
-			Code: CodeIsTemplate, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("CT %d is a template.", id),
+			Code: CodeIsTemplate, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf(j.kind()+" %d is a template.", id),
 			Remedy: "Templates are not reinstalled: make a new one.",
 		})
 	}
@@ -88,7 +92,7 @@ func (j *judge) judgeSelf() {
 		mac := n.MAC()
 		if mac != "" && slices.ContainsFunc(j.f.Self.MACs, func(own string) bool { return strings.EqualFold(own, mac) }) {
 			j.block(Blocker{
-				Code: CodeRunningInsideTarget, Subject: n.Key, Found: fmt.Sprintf("This machine has the hardware address %s of %s: it is CT %d.", mac, n.Key, j.id()),
+				Code: CodeRunningInsideTarget, Subject: n.Key, Found: fmt.Sprintf("This machine has the hardware address %s of %s: it is "+j.kind()+" %d.", mac, n.Key, j.id()),
 				Remedy: "Run this from another machine.",
 			})
 		}

@@ -36,12 +36,20 @@ func (j *judge) id() guest.VMID {
 func (j *judge) label() string {
 	name := j.w.Name
 	if j.readable() {
-		name = j.f.Guest.Config.Hostname(j.id())
+		name = j.f.Guest.Config.Name(j.f.Guest.Kind, j.id())
 	}
-	return strings.TrimRight("CT "+j.id().String()+" "+guest.Printable(name), " ")
+	return strings.TrimRight(j.kind()+" "+j.id().String()+" "+guest.Printable(name), " ")
 }
 
-// readable reports whether there is a container whose configuration can be judged.
+// kind is the short word for the kind of guest that is meant.
+func (j *judge) kind() string {
+	if j.w.VM != nil {
+		return guest.KindVM.String()
+	}
+	return guest.KindContainer.String()
+}
+
+// readable reports whether there is a guest of the right kind whose configuration can be judged.
 func (j *judge) readable() bool { return j.f.Presence == guest.Present && !j.f.WrongType }
 
 // block adds a reason not to go on, unless the argument allow waives its code.
@@ -67,7 +75,7 @@ func (j *judge) finish(b Blocker) Blocker {
 	b.Subject, b.Found, b.Remedy = guest.Printable(b.Subject), guest.Printable(b.Found), guest.Printable(b.Remedy)
 	b.Title = fmt.Sprintf("%s: %s (%s)", j.label(), b.Code.title(b.Subject), b.Code)
 	if b.Code == CodeNameMismatch {
-		b.Title = guest.Printable(fmt.Sprintf("CT %d is not %s (%s)", j.id(), j.w.Name, b.Code)) // its own name would confuse here
+		b.Title = guest.Printable(fmt.Sprintf("%s %d is not %s (%s)", j.kind(), j.id(), j.w.Name, b.Code)) // its own name would confuse here
 	}
 	return b
 }

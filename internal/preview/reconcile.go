@@ -141,7 +141,7 @@ func (c *reconciler) fate(v *volume, action Operation) {
 	takenBack := action == OpRollback && !c.gone || action == OpResume && c.r.Back
 	switch {
 	case action == OpClose && c.waits(v.key):
-		v.set(DataKept, MountDropped, fmt.Sprintf("stays on CT %d", c.r.Parking))
+		v.set(DataKept, MountDropped, fmt.Sprintf("stays on "+c.kind()+" %d", c.r.Parking))
 	case action == OpClose && v.Mounted.Kind != guest.SourceVolume:
 		v.set(DataHostManaged, MountKept, "left as it is")
 	case action == OpClose:

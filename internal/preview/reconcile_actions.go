@@ -30,7 +30,7 @@ func (c *reconciler) judgeRollback() {
 		return
 	}
 	if c.r.Backup == "" {
-		c.refuse(fmt.Sprintf("The old root file system of CT %d is gone, and %s made no backup of it.", c.r.Guest, c.r.Operation))
+		c.refuse(fmt.Sprintf("The old root file system of "+c.kind()+" %d is gone, and %s made no backup of it.", c.r.Guest, c.r.Operation))
 		return
 	}
 	c.lost["root file system"] = "returns from " + guest.Printable(c.r.Backup) + ", as it was then"
@@ -108,13 +108,13 @@ func (c *reconciler) judgeClose() {
 	slices.Sort(held)
 	if len(held) > 0 {
 		c.block(Blocker{
-			Code: CodeParkingHoldsData, Subject: c.r.Parking.String(), Attribute: "reconcile", Found: fmt.Sprintf("CT %d holds %s, which no other guest names.", c.r.Parking, list(held)),
+			Code: CodeParkingHoldsData, Subject: c.r.Parking.String(), Attribute: "reconcile", Found: fmt.Sprintf(c.kind()+" %d holds %s, which no other guest names.", c.r.Parking, list(held)),
 			Remedy: "Resume or roll back, or move the volumes to where they belong by hand; then close.",
 		})
 	}
 	if len(unseen) > 0 {
 		c.block(Blocker{
-			Code: CodeParkingHoldsData, Subject: c.r.Parking.String(), Attribute: "reconcile", Found: fmt.Sprintf("The record says that %s wait on CT %d, and no storage lists them.", list(sortedKeys(unseen)), c.r.Parking),
+			Code: CodeParkingHoldsData, Subject: c.r.Parking.String(), Attribute: "reconcile", Found: fmt.Sprintf("The record says that %s wait on "+c.kind()+" %d, and no storage lists them.", list(sortedKeys(unseen)), c.r.Parking),
 			Remedy: "What cannot be seen counts as held: make the storages and rights visible, then resume or roll back.",
 		})
 	}

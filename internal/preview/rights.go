@@ -106,7 +106,7 @@ func (j *judge) judgeTags() {
 	}
 	slices.Sort(refused)
 	j.block(Blocker{
-		Code: CodePrivileges, Subject: "tags", Found: fmt.Sprintf("The tags %s of CT %d are reserved by the datacenter's tag policy, so %s may not set them again.", list(refused), j.id(), j.login()),
+		Code: CodePrivileges, Subject: "tags", Found: fmt.Sprintf("The tags %s of "+j.kind()+" %d are reserved by the datacenter's tag policy, so %s may not set them again.", list(refused), j.id(), j.login()),
 		Remedy: "Grant Sys.Modify on /, change the policy, or take the tags off the guest.",
 	})
 }

@@ -25,7 +25,7 @@ func (j *judge) judgeShared() {
 	for id, subject := range owned {
 		if users := j.users(id); len(users) > 0 {
 			j.block(Blocker{
-				Code: CodeVolumeShared, Subject: subject, Found: fmt.Sprintf("%s belongs to CT %d and is named by %s as well.", id, j.id(), list(users)),
+				Code: CodeVolumeShared, Subject: subject, Found: fmt.Sprintf("%s belongs to "+j.kind()+" %d and is named by %s as well.", id, j.id(), list(users)),
 				Remedy: "Take it off the other guest, or hand it to that guest by a reassignment, first: it would be erased or renamed under it.",
 			})
 		}
@@ -65,13 +65,13 @@ func (j *judge) judgeUnseen() {
 	remedy := "Grant VM.Audit on /vms with propagation, or add \"guests_unseen\" to allow if you know that no other guest uses them."
 	if len(j.f.Unseen) > 0 {
 		j.block(Blocker{
-			Code: CodeGuestsUnseen, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("The configuration of %s could not be read, so whether it names volumes of CT %d is unknown.", guests(j.f.Unseen), j.id()),
+			Code: CodeGuestsUnseen, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("The configuration of %s could not be read, so whether it names volumes of "+j.kind()+" %d is unknown.", guests(j.f.Unseen), j.id()),
 			Remedy: remedy,
 		})
 	}
 	if !j.f.AllSeen {
 		j.block(Blocker{
-			Code: CodeGuestsUnseen, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("%s has no VM.Audit on /vms, so guests it cannot see may name volumes of CT %d.", j.login(), j.id()),
+			Code: CodeGuestsUnseen, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("%s has no VM.Audit on /vms, so guests it cannot see may name volumes of "+j.kind()+" %d.", j.login(), j.id()),
 			Remedy: remedy,
 		})
 	}

@@ -24,7 +24,7 @@ func (j *judge) judgeSnapshots() {
 		return
 	}
 	j.block(Blocker{
-		Code: CodeSnapshotsPresent, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("CT %d has %s (%s).", j.id(), plural(len(names), "snapshot"), strings.Join(names, ", ")),
+		Code: CodeSnapshotsPresent, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf(j.kind()+" %d has %s (%s).", j.id(), plural(len(names), "snapshot"), strings.Join(names, ", ")),
 		Remedy: "They cannot survive: delete them, or add \"snapshots_present\" to allow to have them deleted.",
 	})
 }
@@ -50,7 +50,7 @@ func (j *judge) judgeHA() {
 	}
 	if j.f.HA.Value.Managed {
 		j.block(Blocker{
-			Code: CodeHAManaged, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf("CT %d is an HA resource (state %s).", j.id(), orUnknown(j.f.HA.Value.State)),
+			Code: CodeHAManaged, Subject: j.id().String(), Attribute: "allow", Found: fmt.Sprintf(j.kind()+" %d is an HA resource (state %s).", j.id(), orUnknown(j.f.HA.Value.State)),
 			Remedy: "Take it out of HA, or add \"ha_managed\" to allow: the resource is then removed without its rules and added again with all its fields.",
 		})
 	}
@@ -64,7 +64,7 @@ func (j *judge) judgeReplication() {
 	}
 	if j.f.Replicated.Value {
 		j.block(Blocker{
-			Code: CodeReplicated, Subject: j.id().String(), Found: fmt.Sprintf("CT %d has a replication job.", j.id()),
+			Code: CodeReplicated, Subject: j.id().String(), Found: fmt.Sprintf(j.kind()+" %d has a replication job.", j.id()),
 			Remedy: "Remove the job, wait until it is gone, and add it again afterwards: it would remove the copies on the other node.",
 		})
 	}
@@ -84,7 +84,7 @@ func (j *judge) judgeBackups() {
 			ours++
 		default:
 			j.block(Blocker{
-				Code: CodeProtectedBackup, Subject: row.ID.String(), Attribute: "allow", Found: fmt.Sprintf("%s is a protected backup of CT %d that pvrx did not make.", row.ID, j.id()),
+				Code: CodeProtectedBackup, Subject: row.ID.String(), Attribute: "allow", Found: fmt.Sprintf("%s is a protected backup of "+j.kind()+" %d that pvrx did not make.", row.ID, j.id()),
 				Remedy: "Somebody wants this guest as it was: ask them, then take the protection off or add \"protected_backup\" to allow.",
 			})
 		}
@@ -109,7 +109,7 @@ func (j *judge) judgeJobs() {
 		covers := job.All || slices.Contains(job.Covers, j.id()) || j.f.Parking.VMID != 0 && slices.Contains(job.Covers, j.f.Parking.VMID)
 		if covers && job.NextRun != 0 && job.NextRun <= end {
 			j.block(Blocker{
-				Code: CodeBackupWindow, Subject: job.ID, Attribute: "allow", Found: fmt.Sprintf("Backup job %s covers CT %d or the parking guest and starts at %s; the operation may last until %s.", job.ID, j.id(), utc(job.NextRun), utc(end)),
+				Code: CodeBackupWindow, Subject: job.ID, Attribute: "allow", Found: fmt.Sprintf("Backup job %s covers "+j.kind()+" %d or the parking guest and starts at %s; the operation may last until %s.", job.ID, j.id(), utc(job.NextRun), utc(end)),
 				Remedy: remedy,
 			})
 		}
@@ -137,16 +137,28 @@ func (j *judge) judgeBackupRoom() {
 	}
 	if limit := room.Value.ProtectedLimit; limit >= 0 && room.Value.ProtectedNow >= limit {
 		j.block(Blocker{
-			Code: CodeBackupLimit, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("Storage %s allows %s a guest, and CT %d has %d there.", name, plural(limit, "protected backup"), j.id(), room.Value.ProtectedNow),
+			Code: CodeBackupLimit, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("Storage %s allows %s a guest, and "+j.kind()+" %d has %d there.", name, plural(limit, "protected backup"), j.id(), room.Value.ProtectedNow),
 			Remedy: "Take the protection off one of them, or raise max-protected-backups.",
 		})
 	}
-	if need := j.rootfs().Size; need > room.Value.Available {
+	if need := j.backedUp(); need > room.Value.Available {
 		j.block(Blocker{
 			Code: CodeSpace, Subject: name, Attribute: "backup.storage", Found: fmt.Sprintf("A backup of the root file system may take %s; storage %s has %s.", exact(need), name, exact(room.Value.Available)),
 			Remedy: "Free space there or choose another storage.",
 		})
 	}
+}
+
+// backedUp is how much the operation's own backup may hold: a container's root file system, every disk of a VM that backups
+// do not leave out.
+func (j *judge) backedUp() guest.Bytes {
+	need := j.rootfs().Size
+	for _, v := range j.volumes {
+		if d, ok := j.drive(v.key); j.w.VM != nil && ok && v.section == "" && d.Options["backup"] != "0" && !strings.HasPrefix(v.key, "unused") {
+			need = add(need, v.Size)
+		}
+	}
+	return need
 }
 
 // JournalBudget is how many characters of the notes an operation's record and the contract may take.

@@ -6,7 +6,7 @@ func (c Code) title(subject string) string {
 	case CodeGuestMissing:
 		return "there is no such guest"
 	case CodeGuestWrongType:
-		return "it is not a container"
+		return "it is a guest of the other kind"
 	case CodeNameMismatch:
 		return "it has another name"
 	case CodeDuplicate:
@@ -79,6 +79,28 @@ func (c Code) title(subject string) string {
 		return "its notes leave no room for the record"
 	case CodeParkingUnavailable:
 		return "there is no spare VMID"
+	case CodeSystemKeyMissing:
+		return "it has no disk " + subject
+	case CodeNotADisk:
+		return subject + " is never data"
+	case CodeImageMissing:
+		return "what " + subject + " is made from is not there"
+	case CodeDiskSize:
+		return "the size of " + subject + " does not do"
+	case CodeNothingToBoot:
+		return "it would have nothing to boot from"
+	case CodeKeptInSnapshot:
+		return "a snapshot holds " + subject
+	case CodeSnapshotUnsupported:
+		return "no snapshot of " + subject + " can be taken"
+	case CodeTargetInUse:
+		return subject + " is in use"
+	case CodeSuspended:
+		return "it is suspended to disk"
+	case CodeAwaitingTrust:
+		return "an earlier rebuild is not accepted yet"
+	case CodeHoldsState:
+		return "it holds the state of this run"
 	case CodePrivileges:
 		return "rights are missing: " + subject
 	}

@@ -26,6 +26,8 @@ type Want struct {
 	Operation string
 	// Spent are erase consents that state remembers as used (key -> volume id), beside those of the contract.
 	Spent map[string]string
+	// VM is what only virtual machines have; nil for containers.
+	VM *VMWant
 }
 
 // Rootfs is the wanted root file system: what is empty stays as it is.
