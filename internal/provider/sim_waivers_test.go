@@ -56,6 +56,9 @@ func TestWaivedBlockersDoWhatTheTableSays(t *testing.T) {
 	everyCLI(t, func(t *testing.T, c cli) {
 		for _, code := range preview.Codes() {
 			row, there := rows[code]
+			if ofVMs(code) {
+				continue
+			}
 			if there != code.Waivable() {
 				t.Errorf("%s: waivable %v, row %v", code, code.Waivable(), there)
 			}
