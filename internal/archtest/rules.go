@@ -74,5 +74,8 @@ func Layout() Rules {
 		"internal/archtest": {
 			Why: "the checker judges from outside",
 		},
+		"internal/mutants": {
+			Why: "what breaks the code on purpose stands outside it",
+		},
 	}
 }
