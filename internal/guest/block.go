@@ -87,6 +87,8 @@ func (j Journal) check() error {
 		return fmt.Errorf("its kind %q is not a kind of operation", clip(j.Kind))
 	case !validVMID(j.Guest) || !validVMID(j.Holder) || (j.Parking != 0 && !validVMID(j.Parking)):
 		return errors.New("it does not say which guest it is about")
+	case j.Parking == j.Guest || (j.Holder != j.Guest && j.Holder != j.Parking):
+		return errors.New("it mixes up its guest, its parking guest and whose notes it is in")
 	}
 	switch j.State {
 	case JournalDoing, JournalUndoing, JournalStuck, JournalWaiting:

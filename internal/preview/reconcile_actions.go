@@ -63,7 +63,7 @@ func (c *reconciler) judgeWhereabouts() {
 			})
 			continue
 		}
-		if v.listed || !c.f.Listed[v.id.Storage] || c.moving(p, v.id.Storage) {
+		if v.listed || !c.f.Listed[v.id.Storage] || c.moving(p, v.id.Storage) || c.home(p) {
 			continue
 		}
 		v.set(DataUnknown, MountDropped, "it is not where the record says")
@@ -72,6 +72,21 @@ func (c *reconciler) judgeWhereabouts() {
 			Remedy: "Find the volume and who names it before going on: nothing is picked by guessing.",
 		})
 	}
+}
+
+// home reports whether a volume that was set aside is back with its guest, whatever an older record says: the guest names it
+// under its key, and its storage lists it as the guest's.
+func (c *reconciler) home(p guest.ParkedVolume) bool {
+	was, err := guest.ParseMount(p.Key, p.Value)
+	if err != nil || !c.readable() {
+		return false
+	}
+	now, err := guest.ParseMount(p.Key, c.f.Guest.Config.Values[p.Key])
+	if err != nil || !now.SameOptions(was) {
+		return false
+	}
+	id, isVolume := now.Volume()
+	return isVolume && c.f.Volumes[id].Owner == c.r.Guest
 }
 
 // moving reports whether exactly one volume appeared at the receiving guest since the move was recorded: then the move was
@@ -96,7 +111,7 @@ func (c *reconciler) judgeClose() {
 	var held []string
 	unseen := map[string]bool{}
 	for _, v := range c.volumes {
-		if c.waits(v.key) && !v.listed {
+		if p, _ := c.parked(v.key); c.waits(v.key) && !v.listed && !c.home(p) {
 			unseen[v.Volume] = true
 		}
 	}

@@ -132,10 +132,12 @@ func (o *operation) ours(config guest.Config, id guest.VMID) bool {
 // mine reports whether what has the guest's VMID now is the guest that this operation made: it carries our record, or it
 // lost its notes to another tool and has the very hostname and networks, MACs included, that we gave it.
 func (o *operation) mine(config guest.Config) bool {
-	if o.ours(config, o.guest.VMID) {
-		return true
-	}
-	if !o.j.New || guest.ReadNotes(config.Description()).For(o.guest.VMID).Journal != nil {
+	return o.ours(config, o.guest.VMID) || o.j.New && o.resembles(config)
+}
+
+// resembles reports whether a guest without any record has the hostname and the networks, MACs included, that we gave ours.
+func (o *operation) resembles(config guest.Config) bool {
+	if guest.ReadNotes(config.Description()).For(o.guest.VMID).Journal != nil {
 		return false
 	}
 	was := guest.Config{Values: o.j.Config}
