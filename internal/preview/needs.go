@@ -53,9 +53,6 @@ func (j *judge) needs() []Need {
 	if j.f.HA.OK && j.f.HA.Value.Managed {
 		on("Sys.Console", "setting HA aside", false, "/")
 	}
-	if j.f.Pool.OK && j.f.Pool.Value != "" {
-		on("VM.Allocate", "making the guest in its pool", false, "/pool/"+j.f.Pool.Value)
-	}
 	needs = append(needs, j.storageNeeds()...)
 	needs = append(needs, j.referenceNeeds()...)
 	return append(needs, j.bridgeNeeds()...)
