@@ -54,12 +54,14 @@ func Connect(_ context.Context, s Settings) (*Host, error) {
 	if agent == "" {
 		agent = "pvrx"
 	}
+	carrier := &http.Client{
+		Transport: &watched{base: base, clock: h.clock},
+		// A redirect is not an answer of the API, and following one could repeat a request.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	h.direct = direct{carrier: carrier, base: bases[0], agent: agent}
 	options := []pve.Option{
-		pve.WithHTTPClient(&http.Client{
-			Transport: &watched{base: base, clock: h.clock},
-			// A redirect is not an answer of the API, and following one could repeat a request.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}),
+		pve.WithHTTPClient(carrier),
 		pve.WithUserAgent(agent),
 		// The client's logger would print requests with their passwords.
 		pve.WithLogger(silent{}),

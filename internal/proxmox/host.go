@@ -16,6 +16,7 @@ import (
 // Host is one Proxmox VE cluster, seen through one login. It is safe for concurrent use.
 type Host struct {
 	client  *pve.Client
+	direct  direct
 	login   login
 	pace    Pace
 	clock   *clock

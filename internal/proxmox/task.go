@@ -40,7 +40,13 @@ func (h *Host) run(ctx context.Context, j job) (ended, error) {
 func (h *Host) runOnce(ctx context.Context, j job) (ended, *Error) {
 	since := time.Now().Unix()
 	var raw json.RawMessage
-	if err := h.exchange(ctx, j.request, &raw); err != nil {
+	err := h.exchange(ctx, j.request, &raw)
+	return h.started(ctx, j, since, raw, err)
+}
+
+// started follows the task that an answer names, or finds the one whose answer is lost; since is when it was asked for.
+func (h *Host) started(ctx context.Context, j job, since int64, raw json.RawMessage, err *Error) (ended, *Error) {
+	if err != nil {
 		if err.Kind != guest.OutcomeUnknown || !err.lost {
 			return ended{}, err
 		}
@@ -58,9 +64,9 @@ func (h *Host) runOnce(ctx context.Context, j job) (ended, *Error) {
 	if name == "OK" && slices.Contains(j.types, "vzdump") {
 		return ended{}, refuse(j.op, j.ref, guest.OutcomeMissing, "node %s has no such guest", j.ref.Node)
 	}
-	task, err := parseUPID(string(name))
-	if err != nil {
-		return ended{}, &Error{Op: j.op, Guest: j.ref, Kind: guest.OutcomeUnknown, Words: "the answer names no task: " + err.Error()}
+	task, unread := parseUPID(string(name))
+	if unread != nil {
+		return ended{}, &Error{Op: j.op, Guest: j.ref, Kind: guest.OutcomeUnknown, Words: "the answer names no task: " + unread.Error()}
 	}
 	return h.follow(ctx, j.request, task)
 }
