@@ -58,7 +58,7 @@ type Archive struct {
 }
 
 // Reader returns the archive from its beginning. Several readers do not disturb each other; none may be used after Close.
-func (a *Archive) Reader() io.ReadSeeker { return io.NewSectionReader(a.file, 0, a.Size) }
+func (a *Archive) Reader() *io.SectionReader { return io.NewSectionReader(a.file, 0, a.Size) }
 
 // Close gives the disk space back.
 func (a *Archive) Close() error { return discard(a.file) }

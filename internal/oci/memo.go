@@ -5,9 +5,11 @@ import (
 	"sync"
 )
 
-// memo answers each question once: who asks while it is being answered waits for the same answer. Refusals are kept like
-// answers, so that a registry that said no is not asked again; a question that was given up is forgotten.
+// memo answers each question once: who asks while it is being answered waits for the same answer. A question that was given up
+// is forgotten.
 type memo[K comparable, V any] struct {
+	refusals bool // failures are kept like answers, so that who said no is not asked again
+
 	mu      sync.Mutex
 	entries map[K]*entry[V]
 }
@@ -50,10 +52,10 @@ func (m *memo[K, V]) get(ctx context.Context, key K, ask func() (V, error)) (V, 
 func (m *memo[K, V]) answer(ctx context.Context, key K, e *entry[V], ask func() (V, error)) {
 	defer close(e.done)
 	e.value, e.err = ask()
-	if e.err != nil && (ctx.Err() != nil || ProblemOf(e.err) == ProblemCancelled) {
-		if ProblemOf(e.err) != ProblemCancelled {
-			e.err = cancelled(ctx, "ask a registry")
-		}
+	if e.err != nil && ctx.Err() != nil && ProblemOf(e.err) != ProblemCancelled {
+		e.err = cancelled(ctx, "ask a registry")
+	}
+	if e.err != nil && (!m.refusals || ProblemOf(e.err) == ProblemCancelled) {
 		m.mu.Lock()
 		delete(m.entries, key)
 		m.mu.Unlock()

@@ -195,3 +195,9 @@ func wantProblem(t testing.TB, err error, want Problem, words ...string) {
 		}
 	}
 }
+
+// asOCI is a layer under OCI's name for its media type.
+type asOCI struct{ v1.Layer }
+
+// MediaType returns OCI's name.
+func (asOCI) MediaType() (types.MediaType, error) { return types.OCILayer, nil }

@@ -25,6 +25,12 @@ type Settings struct {
 // Credentials are what a registry asks for: a user name, and a password or an access token in its place.
 type Credentials struct{ Username, Password string }
 
+// String returns the user's name alone, so that no message can show the rest.
+func (c Credentials) String() string { return c.Username }
+
+// GoString is String, for the same reason.
+func (c Credentials) GoString() string { return c.Username }
+
 // Patience says how long the resolver waits. A zero field stands for its default.
 type Patience struct {
 	Answer     time.Duration // for the head of an answer; default 30 s
@@ -47,8 +53,8 @@ func (p Patience) withDefaults() Patience {
 	return p
 }
 
-// Resolver answers questions about images, each only once: what a registry said of a reference holds for the resolver's life,
-// so one run of a plan or apply shares one resolver. It is safe for concurrent use.
+// Resolver answers questions about images, each only once: what a registry said of a reference, a refusal too, holds for the
+// resolver's life, so one run of a plan or apply shares one resolver. It is safe for concurrent use.
 type Resolver struct {
 	settings Settings
 	keys     keys
@@ -66,6 +72,7 @@ type Resolver struct {
 func NewResolver(s Settings) (*Resolver, error) {
 	s.Patience = s.Patience.withDefaults()
 	r := &Resolver{settings: s, keys: newKeys(s), limits: &limits{until: map[string]time.Time{}}, transports: map[string]*wire{}}
+	r.found.refusals = true
 	for registry, c := range s.Credentials {
 		if c.Username == "" || c.Password == "" {
 			return nil, &Error{
