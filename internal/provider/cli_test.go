@@ -179,7 +179,7 @@ func (w *workspace) read(name string) string {
 
 // command prepares the CLI without running it.
 func (w *workspace) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(w.cli.path, args...) //nolint:noctx // the CLI ends by itself
+	cmd := exec.Command(w.cli.path, args...)
 	cmd.Dir, cmd.Env = w.dir, w.env
 	return cmd
 }

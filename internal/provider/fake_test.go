@@ -142,8 +142,10 @@ func (w *world) shown(seen recipe.Observation, want preview.Want, op preview.Ope
 		if !there {
 			continue
 		}
-		f := preview.Fate{Key: key, Volume: value[:len("local-lvm:vm-5001-disk-0")], Owner: want.VMID, Size: 100 * guest.GiB, Path: "/srv",
-			Data: preview.DataPreserved, Mount: preview.MountReattached, Reason: "it belongs to the guest and stays"}
+		f := preview.Fate{
+			Key: key, Volume: value[:len("local-lvm:vm-5001-disk-0")], Owner: want.VMID, Size: 100 * guest.GiB, Path: "/srv",
+			Data: preview.DataPreserved, Mount: preview.MountReattached, Reason: "it belongs to the guest and stays",
+		}
 		if key == "rootfs" {
 			f.Data, f.Mount, f.Size, f.Path = preview.DataErased, preview.MountRecreated, 8*guest.GiB, "/"
 		}

@@ -64,8 +64,7 @@ func (r *guestResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 	now := r.lookAfter(ctx, w.VMID, v, result)
 	r.recordSuccess(plan, v, result, now)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
-	after := remember(now, seen.Spent)
-	after.spend(consumed(v))
+	after := remember(now, seen.Spent).spend(consumed(v))
 	resp.Diagnostics.Append(after.keep(ctx, resp.Private)...)
 }
 
@@ -179,7 +178,7 @@ func afterFailure(before memo, v verdict, result recipe.Result) memo {
 	if result.Status == recipe.StatusNeedsReconcile {
 		m.Open = &openOperation{ID: result.Operation, Stage: result.Stage, Exists: result.Exists}
 		// Past the point of no return what was to be erased may be: the consent counts as used.
-		m.spend(consumed(v))
+		m = m.spend(consumed(v))
 	}
 	return m
 }

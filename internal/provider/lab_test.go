@@ -86,7 +86,7 @@ func serverLab(t *testing.T) *lab {
 		t: t, real: true, endpoint: strings.TrimRight(os.Getenv("PVRX_TEST_ENDPOINT"), "/"), token: os.Getenv("PVRX_TEST_API_TOKEN"),
 		node: os.Getenv("PVRX_TEST_NODE"), template: os.Getenv("PVRX_TEST_TEMPLATE"), storages: strings.Split(os.Getenv("PVRX_TEST_STORAGES"), ","),
 		first: int(from), parkingFrom: half + 1, parkingTo: int(to), arguments: fmt.Sprintf("tls = { insecure = %v }", insecure),
-		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: insecure}}}, //nolint:gosec // asked for by the tester
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: insecure}}},
 	}
 	turn.Lock()
 	t.Cleanup(turn.Unlock)
@@ -128,7 +128,7 @@ func (l *lab) call(method, path string, params map[string]string) (json.RawMessa
 	}
 	req, err := http.NewRequestWithContext(l.t.Context(), method, address, body)
 	if l.t.Context().Err() != nil { // cleaning up
-		req, err = http.NewRequest(method, address, body) //nolint:noctx // the test's context is over
+		req, err = http.NewRequest(method, address, body)
 	}
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (l *lab) call(method, path string, params map[string]string) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // nothing is lost
+	defer resp.Body.Close()
 	var answer struct{ Data json.RawMessage }
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {

@@ -50,7 +50,7 @@ func remember(seen recipe.Observation, spent map[string]string) memo {
 		Spent: maps.Clone(spent),
 	}
 	if seen.Contract != nil {
-		m.spend(seen.Contract.Spent)
+		m = m.spend(seen.Contract.Spent)
 	}
 	if seen.Journal != nil {
 		m.Open = &openOperation{ID: seen.Journal.Operation, Stage: seen.Journal.Stage}
@@ -65,15 +65,16 @@ func remember(seen recipe.Observation, spent map[string]string) memo {
 	return m
 }
 
-// spend notes consents as used.
-func (m *memo) spend(used map[string]string) {
+// spend returns the memo with more consents used.
+func (m memo) spend(used map[string]string) memo {
 	if len(used) == 0 {
-		return
+		return m
 	}
-	if m.Spent == nil {
-		m.Spent = map[string]string{}
-	}
-	maps.Copy(m.Spent, used)
+	all := map[string]string{}
+	maps.Copy(all, m.Spent)
+	maps.Copy(all, used)
+	m.Spent = all
+	return m
 }
 
 // observation is the memo in the form that judging whether something is due takes.

@@ -65,8 +65,10 @@ func (d *previewSource) Read(ctx context.Context, req datasource.ReadRequest, re
 	}
 	// The same arguments mean the same as those of the resource.
 	asked := containerReinstallModel{
-		guestModel: guestModel{VMID: m.VMID, Triggers: m.Triggers, Erase: m.Erase, Drop: m.Drop, Allow: m.Allow, Backup: m.Backup,
-			Name: m.Name},
+		guestModel: guestModel{
+			VMID: m.VMID, Triggers: m.Triggers, Erase: m.Erase, Drop: m.Drop, Allow: m.Allow, Backup: m.Backup,
+			Name: m.Name,
+		},
 		Template: m.Template, Rootfs: m.Rootfs,
 	}
 	w, diags := asked.wantCommon(ctx)

@@ -21,7 +21,7 @@ import (
 // the folder and removes it.
 var built = sync.OnceValues(func() (string, error) {
 	dir := os.Getenv("PVRX_TEST_PROGRAM")
-	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "terraform-provider-pvrx"), "../..") //nolint:noctx // ends by itself
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "terraform-provider-pvrx"), "../..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build the provider: %w\n%s", err, out)
 	}
@@ -42,7 +42,8 @@ func (s *simulation) apart() {
 			env = append(env, variable)
 		}
 	}
-	s.env = append(env, "TF_CLI_CONFIG_FILE="+filepath.Join(s.dir, "cli.tfrc"))
+	env = append(env, "TF_CLI_CONFIG_FILE="+filepath.Join(s.dir, "cli.tfrc"))
+	s.env = env
 }
 
 // eventually waits for something to hold.

@@ -115,7 +115,7 @@ func TestCertificatesComeFromTheFile(t *testing.T) {
 func TestParkingRange(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]guest.VMID{
-		"900000-900999": {900000, 900999}, "7000": {7000, 7000}, " 100 - 200 ": {100, 200},
+		"900000-900999": {900000, 900999}, "7000": {7000, 7000}, "100 - 200": {100, 200},
 		"": {}, "5-10": {}, "200-100": {}, "a-b": {}, "100-1000000000": {}, "100-": {},
 	} {
 		from, to, err := parseRange(text)

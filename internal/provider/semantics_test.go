@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -387,8 +388,8 @@ func TestPasswordIsNowhere(t *testing.T) {
 		ws.write("main.tf", importOf("web1", 5001)+block("web1", 5001, "web1", template(debian13), "root_password_wo = var.pw")+
 			"variable \"pw\" {\n  type = string\n  ephemeral = true\n  default = null\n}\n")
 		given := func(do func()) {
-			bare := ws.env
-			ws.env = append(bare[:len(bare):len(bare)], "TF_VAR_pw="+secret)
+			bare := slices.Clone(ws.env)
+			ws.env = append(ws.env, "TF_VAR_pw="+secret)
 			do()
 			ws.env = bare
 		}

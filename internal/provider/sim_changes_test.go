@@ -19,7 +19,8 @@ func changeCases() map[string]changeCase {
 	return map[string]changeCase{
 		"a mount was added": {
 			func(s *simulation) { s.world.SetConfig(web, "mp5", "local-lvm:4,mp=/new") },
-			[]string{"mp5"}, true,
+			[]string{"mp5"},
+			true,
 		},
 		"a volume was swapped": {func(s *simulation) {
 			options := strings.SplitN(s.world.Config(web)["mp0"], ",", 2)[1]
@@ -35,11 +36,13 @@ func changeCases() map[string]changeCase {
 		}, []string{"mp0"}, false},
 		"a snapshot was taken": {
 			func(s *simulation) { s.world.Snapshot(web, "monday") },
-			[]string{"Snapshot monday was taken."}, true,
+			[]string{"Snapshot monday was taken."},
+			true,
 		},
 		"it moved to another node": {
 			func(s *simulation) { s.elsewhere() },
-			[]string{"pve2"}, false,
+			[]string{"pve2"},
+			false,
 		},
 	}
 }

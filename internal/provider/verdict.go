@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -189,7 +188,7 @@ func plannedOperation(before types.Object, v verdict) types.Object {
 	if v.want.installUnknown() {
 		planned["summary"] = types.StringUnknown()
 	}
-	return types.ObjectValueMust(lastOperationType, map[string]attr.Value(planned))
+	return types.ObjectValueMust(lastOperationType, planned)
 }
 
 // detail is the text under the plan's warning.
