@@ -84,7 +84,7 @@ func works(t Task, id guest.VMID) bool {
 func (j *judge) records() []guest.Journal {
 	newest := map[string]guest.Journal{}
 	for _, r := range []*guest.Journal{j.f.Journal.Journal, j.f.Elsewhere} {
-		if r == nil || r.Guest != j.id() || r.Operation == j.w.Operation {
+		if r == nil || r.Guest != j.id() && !(r.Replace && r.Parking == j.id()) || r.Operation == j.w.Operation {
 			continue
 		}
 		if have, ok := newest[r.Operation]; !ok || r.Sequence > have.Sequence {

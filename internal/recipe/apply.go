@@ -123,7 +123,7 @@ func (o *operation) report(ctx context.Context, report stage.Report) (Result, er
 		Operation: o.j.Operation, Parking: o.parking.VMID, Backup: o.j.Backup, Preview: o.preview, Warnings: o.warnings, Changed: o.started,
 		Installed: o.j.Installed,
 	}
-	now, err := o.c.look(ctx, o.host, o.guest.VMID)
+	now, err := o.look(ctx)
 	if err == nil {
 		r.Acknowledged = now.Acknowledged
 		switch now.Presence {
@@ -138,6 +138,9 @@ func (o *operation) report(ctx context.Context, report stage.Report) (Result, er
 	switch report.End {
 	case stage.Finished:
 		r.Status, r.Installed = StatusReady, &o.j.Wanted
+		if o.j.State == guest.JournalWaiting {
+			r.Status = StatusAwaitingTrust
+		}
 		if o.j.Kind == kindRollback {
 			r.Status, r.Installed = StatusRolledBack, o.j.Installed
 		}
@@ -151,7 +154,7 @@ func (o *operation) report(ctx context.Context, report stage.Report) (Result, er
 		if winner := o.lostTo(report.Err); winner != nil {
 			return standing(r, *winner), o.lostFailure(*winner)
 		}
-		return r, &Failure{Summary: o.title() + ": not reinstalled", Detail: sentence(report.Err) + "\n\nEverything was taken back: " + o.asBefore() + " Correct the cause and apply again.", cause: report.Err}
+		return r, &Failure{Summary: o.title() + ": " + notDone(o.j.Kind), Detail: sentence(report.Err) + "\n\nEverything was taken back: " + o.asBefore() + " Correct the cause and apply again.", cause: report.Err}
 	case stage.Stuck:
 	}
 	r.Status, r.Stage, r.Index, r.Of = StatusNeedsReconcile, report.At.Stage, report.At.Index, report.At.Of
@@ -184,6 +187,24 @@ func (o *operation) lostFailure(winner guest.Journal) error {
 	}
 }
 
+// look observes the guest that the operation is about; for a finished replacement that is the new one.
+func (o *operation) look(ctx context.Context) (Observation, error) {
+	if o.guest.Kind == guest.KindContainer {
+		return o.c.look(ctx, o.host, o.guest.VMID)
+	}
+	return (*VM)(o.c).look(ctx, o.host, o.subject().VMID)
+}
+
+func notDone(kind string) string {
+	switch kind {
+	case kindRebuild:
+		return "not rebuilt"
+	case kindReplace:
+		return "not replaced"
+	}
+	return "not reinstalled"
+}
+
 func (o *operation) asBefore() string {
 	if !o.j.Running {
 		return "the guest is as it was."
@@ -193,17 +214,20 @@ func (o *operation) asBefore() string {
 
 func (o *operation) title() string {
 	name := o.j.Config["hostname"]
-	if name == "" {
-		return fmt.Sprintf("CT %d", o.guest.VMID)
+	if o.guest.Kind == guest.KindVM {
+		name = o.j.Config["name"]
 	}
-	return fmt.Sprintf("CT %d %s", o.guest.VMID, guest.Printable(name))
+	if name == "" {
+		return fmt.Sprintf("%s %d", o.guest.Kind, o.guest.VMID)
+	}
+	return fmt.Sprintf("%s %d %s", o.guest.Kind, o.guest.VMID, guest.Printable(name))
 }
 
 func title(seen Observation) string {
 	if seen.Name == "" {
-		return fmt.Sprintf("CT %d", seen.Ref.VMID)
+		return fmt.Sprintf("%s %d", seen.Ref.Kind, seen.Ref.VMID)
 	}
-	return fmt.Sprintf("CT %d %s", seen.Ref.VMID, guest.Printable(seen.Name))
+	return fmt.Sprintf("%s %d %s", seen.Ref.Kind, seen.Ref.VMID, guest.Printable(seen.Name))
 }
 
 // stuckFailure says where a half-finished operation stands, who holds what, and how to go on.
@@ -212,14 +236,14 @@ func (o *operation) stuckFailure(report stage.Report, r Result) error {
 	fmt.Fprintf(&b, "%s stopped at stage %d of %d, %s: %s\n", o.j.Operation, report.At.Index, report.At.Of, report.At.Stage, sentence(report.Err))
 	switch {
 	case r.Exists == nil:
-		fmt.Fprintf(&b, "Whether CT %d exists now could not be determined.", o.guest.VMID)
+		fmt.Fprintf(&b, "Whether %s %d exists now could not be determined.", o.guest.Kind, o.guest.VMID)
 	case *r.Exists:
-		fmt.Fprintf(&b, "CT %d exists now.", o.guest.VMID)
+		fmt.Fprintf(&b, "%s %d exists now.", o.guest.Kind, o.guest.VMID)
 	default:
-		fmt.Fprintf(&b, "CT %d does not exist now.", o.guest.VMID)
+		fmt.Fprintf(&b, "%s %d does not exist now.", o.guest.Kind, o.guest.VMID)
 	}
 	if held := o.held(); len(held) > 0 {
-		fmt.Fprintf(&b, " Its volumes %s wait on CT %d.", strings.Join(held, ", "), o.parking.VMID)
+		fmt.Fprintf(&b, " Its volumes %s wait on %s %d.", strings.Join(held, ", "), o.parking.Kind, o.parking.VMID)
 	}
 	fmt.Fprintf(&b, "\nNothing else will be done to it until you say so:\n\n  reconcile = { operation = %q, action = \"resume\" }\n\nor \"rollback\" or \"close\".", o.j.Operation)
 	return &Failure{Summary: o.title() + ": an operation stopped half-way (needs_reconcile)", Detail: b.String(), cause: report.Err}
@@ -252,8 +276,12 @@ func untouched(seen Observation, installed *guest.Install) Result {
 // standing says in a result where an operation stands that somebody else began.
 func standing(r Result, j guest.Journal) Result {
 	r.Status = StatusInProgress
-	if j.State == guest.JournalStuck {
+	switch j.State {
+	case guest.JournalStuck:
 		r.Status = StatusNeedsReconcile
+	case guest.JournalWaiting:
+		r.Status = StatusAwaitingTrust
+	case guest.JournalDoing, guest.JournalUndoing:
 	}
 	r.Operation, r.Stage, r.Index, r.Of, r.Parking, r.Backup = j.Operation, j.Stage, j.Index, j.Of, j.Parking, j.Backup
 	return r

@@ -43,7 +43,7 @@ func rootfsSize(f preview.Facts, want preview.Want) guest.Bytes {
 
 // installed is what the guest is made from: the contract's word, else state's.
 func installedNow(seen Observation, state *guest.Install) *guest.Install {
-	if seen.Contract != nil && seen.Contract.Installed.Template != "" {
+	if seen.Contract != nil && (seen.Contract.Installed.Template != "" || len(seen.Contract.Installed.Disks) > 0) {
 		was := seen.Contract.Installed
 		return &was
 	}

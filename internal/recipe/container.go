@@ -93,6 +93,8 @@ type Stop struct {
 type Health struct {
 	TCP     int // port, 0 for none
 	HTTP    *HTTPProbe
+	SSH     int    // port of an SSH server that must greet, 0 for none
+	Agent   bool   // of a VM: its guest agent must answer
 	Host    string // address to probe; "" takes the guest's own
 	Timeout time.Duration
 }

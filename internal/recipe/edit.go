@@ -116,12 +116,19 @@ func (o *operation) halfMade(ctx context.Context, ref guest.Ref, since int64) (m
 type stubError struct{ ref guest.Ref }
 
 func (e stubError) Error() string {
-	return fmt.Sprintf("CT %d is the unfinished stub of a create that was killed, locked for ever: as root on %s run: pct unlock %d && pct destroy %d", e.ref.VMID, e.ref.Node, e.ref.VMID, e.ref.VMID)
+	tool := "pct"
+	if e.ref.Kind == guest.KindVM {
+		tool = "qm"
+	}
+	return fmt.Sprintf("%s %d is the unfinished stub of a create that was killed, locked for ever: as root on %s run: %s unlock %d && %s destroy %d", e.ref.Kind, e.ref.VMID, e.ref.Node, tool, e.ref.VMID, tool, e.ref.VMID)
 }
 
 // makes is the type of the task that makes a guest in this operation.
 func (o *operation) makes() string {
-	if o.j.Kind == kindRollback {
+	switch {
+	case o.guest.Kind == guest.KindVM:
+		return "qmcreate"
+	case o.j.Kind == kindRollback:
 		return "vzrestore"
 	}
 	return "vzcreate"

@@ -45,7 +45,7 @@ func (c *Container) facts(ctx context.Context, lists Reader, seen Observation, w
 		return f, nil
 	}
 	g := &gathering{c: c, lists: lists, seen: seen, want: want, own: own, f: &f}
-	for _, step := range []func(context.Context) error{g.guest, g.storages, g.cluster, g.parking, g.neighbours, g.privileges} {
+	for _, step := range []func(context.Context) error{g.guest, g.storages, g.sources, g.cluster, g.parking, g.neighbours, g.privileges} {
 		if err := step(ctx); err != nil {
 			return f, err
 		}
@@ -67,10 +67,10 @@ type gathering struct {
 func (g *gathering) guest(ctx context.Context) (err error) {
 	ref := g.seen.Ref
 	if g.f.Guest.Pending, err = g.c.Host.Pending(ctx, ref); err != nil {
-		return fmt.Errorf("cannot read the pending changes of CT %d: %w", ref.VMID, err)
+		return fmt.Errorf("cannot read the pending changes of %s %d: %w", ref.Kind, ref.VMID, err)
 	}
 	if g.f.Guest.Snapshots, err = g.c.Host.Snapshots(ctx, ref); err != nil {
-		return fmt.Errorf("cannot read the snapshots of CT %d: %w", ref.VMID, err)
+		return fmt.Errorf("cannot read the snapshots of %s %d: %w", ref.Kind, ref.VMID, err)
 	}
 	return nil
 }

@@ -131,6 +131,9 @@ func (g *gathering) ownVolumes() []guest.VolumeID {
 // parking chooses the spare VMID, or keeps the one that the record names.
 func (g *gathering) parking(ctx context.Context) error {
 	g.f.Parking.Pool = g.c.ParkingPool
+	if g.want.VM != nil && g.want.VM.Replaces != 0 && g.own == nil {
+		return g.target(ctx)
+	}
 	if g.own != nil {
 		g.f.Parking.VMID = g.own.Parking
 		return nil
@@ -234,7 +237,11 @@ func burdened(ctx context.Context, lists Reader, node string) (map[guest.VMID]bo
 func (g *gathering) privileges(ctx context.Context) error {
 	p := preview.Privileges{OK: true, Held: map[string]map[string]bool{}, Lasting: map[string]map[string]bool{}}
 	own, parking := vmPath(g.seen.Ref.VMID), vmPath(g.f.Parking.VMID)
-	for _, need := range preview.Needs(*g.f, g.want) {
+	needs := preview.Needs
+	if g.want.VM != nil {
+		needs = preview.NeedsVM
+	}
+	for _, need := range needs(*g.f, g.want) {
 		for _, path := range need.Paths {
 			if p.Held[path] != nil {
 				continue

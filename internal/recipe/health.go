@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -68,6 +69,14 @@ func (o *operation) healthy(ctx context.Context) error {
 }
 
 func (o *operation) askProbe(ctx context.Context, h Health) error {
+	if h.Agent {
+		if err := o.host.PingAgent(ctx, o.subject()); err != nil {
+			return err
+		}
+		if h.TCP == 0 && h.SSH == 0 && h.HTTP == nil {
+			return nil
+		}
+	}
 	host := h.Host
 	if host == "" {
 		var err error
@@ -84,10 +93,35 @@ func (o *operation) askProbe(ctx context.Context, h Health) error {
 		}
 		return conn.Close()
 	}
+	if h.SSH > 0 {
+		return askSSH(ctx, host, h.SSH)
+	}
 	if h.HTTP == nil {
 		return nil
 	}
 	return askHTTP(ctx, host, *h.HTTP)
+}
+
+// askSSH waits for the line with which every SSH server begins.
+func askSSH(ctx context.Context, host string, port int) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetReadDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	line := make([]byte, 4)
+	if _, err := io.ReadFull(conn, line); err != nil {
+		return fmt.Errorf("%s:%d says no SSH banner: %w", host, port, err)
+	}
+	if string(line) != "SSH-" {
+		return fmt.Errorf("%s:%d is no SSH server", host, port)
+	}
+	return nil
 }
 
 func askHTTP(ctx context.Context, host string, p HTTPProbe) error {
@@ -119,7 +153,7 @@ func askHTTP(ctx context.Context, host string, p HTTPProbe) error {
 
 // address is the guest's own address: what its interfaces say while it runs, else a static one from its configuration.
 func (o *operation) address(ctx context.Context) (string, error) {
-	addresses, err := o.host.Addresses(ctx, o.guest)
+	addresses, err := o.host.Addresses(ctx, o.subject())
 	if err == nil {
 		networks, _ := guest.Config{Values: o.j.Config}.Networks()
 		for _, n := range networks {
@@ -141,5 +175,15 @@ func (o *operation) address(ctx context.Context) (string, error) {
 			return ip.String(), nil
 		}
 	}
-	return "", errors.Join(fmt.Errorf("CT %d has no address to probe yet; health_check.host would name one", o.guest.VMID), err)
+	for _, key := range (guest.Config{Values: o.j.Config}).Keys() {
+		if name, _, indexed := guest.SplitKey(key); !indexed || name != "ipconfig" {
+			continue
+		}
+		for part := range strings.SplitSeq(o.j.Config[key], ",") {
+			if ip, _, err := net.ParseCIDR(strings.TrimPrefix(part, "ip=")); err == nil {
+				return ip.String(), nil // what cloud-init is told
+			}
+		}
+	}
+	return "", errors.Join(fmt.Errorf("%s %d has no address to probe yet; health_check.host would name one", o.guest.Kind, o.subject().VMID), err)
 }

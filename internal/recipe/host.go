@@ -123,4 +123,21 @@ type Writer interface {
 	// RemoveHA removes a guest's HA resource with purge=0; AddHA adds it again with all its fields.
 	RemoveHA(ctx context.Context, ref guest.Ref) error
 	AddHA(ctx context.Context, ref guest.Ref, fields map[string]string) error
+	VMWriter
+}
+
+// VMWriter is what only virtual machines need.
+type VMWriter interface {
+	// CreateVM creates a VM, left off; its disks are new ones.
+	CreateVM(ctx context.Context, ref guest.Ref, params map[string]string) (warnings []string, err error)
+	// ChangeVM sets and removes keys as a task. A removed drive becomes unusedN; a good end does not prove the removal.
+	ChangeVM(ctx context.Context, ref guest.Ref, set map[string]string, remove []string, digest string) (warnings []string, err error)
+	// Revert takes pending changes of keys back.
+	Revert(ctx context.Context, ref guest.Ref, keys []string, digest string) error
+	// TakeSnapshot takes a snapshot of the disks; RollbackSnapshot returns disks and settings to it.
+	TakeSnapshot(ctx context.Context, ref guest.Ref, name, description string) error
+	RollbackSnapshot(ctx context.Context, ref guest.Ref, name string) error
+	// RegenerateCloudInit makes the cloud-init drive anew; PingAgent asks the agent for a sign of life.
+	RegenerateCloudInit(ctx context.Context, ref guest.Ref) error
+	PingAgent(ctx context.Context, ref guest.Ref) error
 }

@@ -38,6 +38,9 @@ type operation struct {
 const (
 	kindReinstall = "reinstall"
 	kindRollback  = "rollback" // past the point of no return, from the operation's own archive
+	kindRebuild   = "rebuild"  // of a VM, in place
+	kindReplace   = "replace"  // of a VM, on a new one
+	kindAccept    = "accept"   // of a VM: what was set aside goes
 )
 
 // Budgets. Before the point of no return a lock is somebody's backup: giving up is cheap. Past it, waiting is.
@@ -168,16 +171,23 @@ func (c *Container) resumed(req Request, seen Observation, login guest.Login) *o
 	j := *seen.Journal
 	return &operation{
 		c: c, host: c.Host, req: req, j: j, runner: c.random(), takeover: j.Runner, claimed: true, login: login, started: true,
-		guest:   guest.Ref{VMID: j.Guest, Kind: guest.KindContainer, Node: j.Node},
-		parking: guest.Ref{VMID: j.Parking, Kind: guest.KindContainer, Node: j.Node},
+		guest:   guest.Ref{VMID: j.Guest, Kind: kindOf(j), Node: j.Node},
+		parking: guest.Ref{VMID: j.Parking, Kind: kindOf(j), Node: j.Node},
 	}
 }
 
 // engine is the operation as stages: back up → claim → rehearse → stop → (delete snapshots) → park each → guard →
 // destroy → create → return each → (return references) → restore → start → settle. The point of no return is destroy.
 func (o *operation) engine() stage.Operation {
-	if o.j.Kind == kindRollback {
+	switch o.j.Kind {
+	case kindRollback:
 		return o.rollback()
+	case kindRebuild:
+		return o.rebuild()
+	case kindReplace:
+		return o.replace()
+	case kindAccept:
+		return o.acceptance()
 	}
 	var stages []stage.Stage
 	if o.j.Archive != "" {
@@ -203,7 +213,18 @@ func (o *operation) engine() stage.Operation {
 
 // rehearsal is the dry run: claim and rehearse, to be taken back again.
 func (o *operation) rehearsal() stage.Operation {
+	if o.guest.Kind == guest.KindVM {
+		return o.run([]stage.Stage{o.claim(), o.prepare()})
+	}
 	return o.run([]stage.Stage{o.claim(), o.rehearse()})
+}
+
+// kindOf is the kind of guest that a record is about: only a VM's names system disks.
+func kindOf(j guest.Journal) guest.Kind {
+	if len(j.Disks) > 0 {
+		return guest.KindVM
+	}
+	return guest.KindContainer
 }
 
 // run gives every stage its patience with locks: before the point of no return giving up is cheap; an undo, and what lies

@@ -81,10 +81,10 @@ func (o *operation) closeIt(ctx context.Context) (Result, error) {
 			return true, nil
 		})
 		if err != nil && guest.OutcomeOf(err) != guest.OutcomeMissing {
-			return standing(Result{}, o.j), fmt.Errorf("cannot take the record of %s out of the notes of CT %d: %w", o.j.Operation, ref.VMID, err)
+			return standing(Result{}, o.j), fmt.Errorf("cannot take the record of %s out of the notes of %s %d: %w", o.j.Operation, ref.Kind, ref.VMID, err)
 		}
 	}
-	now, err := o.c.look(ctx, o.host, o.guest.VMID)
+	now, err := o.look(ctx)
 	if err != nil {
 		return Result{Status: StatusReady, Operation: o.j.Operation, Changed: true}, err
 	}

@@ -43,11 +43,16 @@ func (o *operation) Write(ctx context.Context, at stage.Position) error {
 
 // save writes a changed record to its home: the parking guest once that is made, the guest before.
 func (o *operation) save(ctx context.Context, next guest.Journal) error {
-	home := o.guest
-	if o.j.Made {
-		home = o.parking
+	return o.saveTo(ctx, o.home(), next)
+}
+
+// home is the guest whose notes hold the record: the parking guest once it is made, except where it goes before the record
+// does: while the VM itself stays, in its own notes.
+func (o *operation) home() guest.Ref {
+	if o.j.Made && (o.guest.Kind == guest.KindContainer || o.j.Replace) {
+		return o.parking
 	}
-	return o.saveTo(ctx, home, next)
+	return o.guest
 }
 
 // saveTo writes a changed record into the notes of home. In the record's home what is there must be what this run wrote
@@ -58,7 +63,7 @@ func (o *operation) saveTo(ctx context.Context, home guest.Ref, next guest.Journ
 	next.Updated = o.c.now().Unix()
 	next.Holder = home.VMID
 	next.Runner = o.runner
-	fenced := o.j.Made == (home.VMID == o.parking.VMID)
+	fenced := home.VMID == o.home().VMID
 	err := o.editNotes(ctx, home, func(n *guest.Notes) (bool, error) {
 		there := n.Journal
 		if there == nil && !fenced {

@@ -106,10 +106,18 @@ func (o *operation) ownedBy(ctx context.Context, ref guest.Ref) ([]guest.StoredV
 
 // touched names the storages that hold what the operation makes or moves.
 func (o *operation) touched() map[string]bool {
-	names := map[string]bool{o.j.Storage: true}
+	names := map[string]bool{}
+	if o.j.Storage != "" {
+		names[o.j.Storage] = true
+	}
+	for _, d := range o.j.Disks {
+		if d.Storage != "" {
+			names[d.Storage] = true
+		}
+	}
 	for _, p := range o.j.Parked {
-		if m, err := guest.ParseMount(p.Key, p.Value); err == nil {
-			if id, ok := m.Volume(); ok {
+		if s, err := guest.ParseSlot(o.guest.Kind, p.Key, p.Value); err == nil {
+			if id, ok := s.Volume(); ok {
 				names[id.Storage] = true
 			}
 		}
@@ -138,8 +146,10 @@ func (o *operation) removeParking(ctx context.Context) error {
 	if err := o.halt(ctx, o.parking); err != nil {
 		return err
 	}
-	if err := o.clearTrials(ctx); err != nil {
-		return err
+	if o.guest.Kind == guest.KindContainer {
+		if err := o.clearTrials(ctx); err != nil {
+			return err
+		}
 	}
 	if err := o.forgetParking(ctx); err != nil {
 		return err
@@ -157,9 +167,18 @@ func (o *operation) forgetParking(ctx context.Context) error {
 	return o.saveTo(ctx, o.guest, next)
 }
 
+// spareVolumes are the volumes that go with the parking guest, when nothing else does.
+func (o *operation) spareVolumes(ctx context.Context) ([]guest.VolumeID, error) {
+	if o.guest.Kind == guest.KindVM {
+		return o.removableVM(ctx)
+	}
+	rootfs, err := o.removable(ctx, o.parking)
+	return []guest.VolumeID{rootfs}, err
+}
+
 // destroyParking destroys the parking guest when removable says so.
 func (o *operation) destroyParking(ctx context.Context) error {
-	rootfs, err := o.removable(ctx, o.parking)
+	announced, err := o.spareVolumes(ctx)
 	if err != nil {
 		if guest.OutcomeOf(err) == guest.OutcomeMissing {
 			return nil
@@ -171,9 +190,9 @@ func (o *operation) destroyParking(ctx context.Context) error {
 	if err := o.save(ctx, next); err != nil {
 		return err
 	}
-	warnings, err := o.host.Destroy(ctx, o.parking, []guest.VolumeID{rootfs})
+	warnings, err := o.host.Destroy(ctx, o.parking, announced)
 	for _, w := range warnings {
-		o.warn("removing parking guest CT %d: %s", o.parking.VMID, w)
+		o.warn("removing parking guest %s %d: %s", o.parking.Kind, o.parking.VMID, w)
 	}
 	if err == nil {
 		return nil
@@ -181,5 +200,5 @@ func (o *operation) destroyParking(ctx context.Context) error {
 	if _, seen := o.host.Config(ctx, o.parking); seen != nil && guest.OutcomeOf(seen) == guest.OutcomeMissing {
 		return nil
 	}
-	return fmt.Errorf("cannot remove parking guest CT %d: %w", o.parking.VMID, err)
+	return fmt.Errorf("cannot remove parking guest %s %d: %w", o.parking.Kind, o.parking.VMID, err)
 }

@@ -106,7 +106,7 @@ func (o *operation) handOver(ctx context.Context, i int, from, to guest.Ref) err
 			}
 			return o.settleMount(ctx, i, to)
 		case arrived:
-			return fmt.Errorf("both CT %d (%s) and CT %d (%s) name a volume under %s", from.VMID, id, to.VMID, at, p.Key)
+			return fmt.Errorf("both %s %d (%s) and %s %d (%s) name a volume under %s", from.Kind, from.VMID, id, to.Kind, to.VMID, at, p.Key)
 		case at != none && there:
 			err = o.dropDead(ctx, to, p.Key, at) // an earlier move away left its name behind
 		case there:
@@ -120,7 +120,7 @@ func (o *operation) handOver(ctx context.Context, i int, from, to guest.Ref) err
 		case err != nil && (tries >= 3 || ctx.Err() != nil || guest.OutcomeOf(err) != guest.OutcomeConflict):
 			return err
 		case tries > 6:
-			return fmt.Errorf("%s does not arrive on CT %d although Proxmox says it was moved", p.Key, to.VMID)
+			return fmt.Errorf("%s does not arrive on %s %d although Proxmox says it was moved", p.Key, to.Kind, to.VMID)
 		}
 		// Look again, also after success: a task's OK is not proof.
 	}
@@ -147,7 +147,7 @@ func (o *operation) move(ctx context.Context, i int, from, to guest.Ref, id gues
 	if err != nil {
 		return err
 	}
-	if target.Values["protection"] == "1" {
+	if target.Values["protection"] == "1" && to.Kind == guest.KindContainer {
 		return fmt.Errorf("CT %d is protected: a move into it would lose the volume from both configurations; lift the protection", to.VMID)
 	}
 	if err := o.takes(ctx, id.Storage); err != nil {
@@ -169,13 +169,13 @@ func (o *operation) move(ctx context.Context, i int, from, to guest.Ref, id gues
 		return err
 	}
 	if now, err := volumeAt(source, p.Key); err != nil || now != id {
-		return fmt.Errorf("%s of CT %d changed while it was looked at: it was %s and is %s", p.Key, from.VMID, id, now)
+		return fmt.Errorf("%s of %s %d changed while it was looked at: it was %s and is %s", p.Key, from.Kind, from.VMID, id, now)
 	}
 	if target, err = o.host.Config(ctx, to); err != nil {
 		return err
 	}
 	if value, taken := target.Get(p.Key); taken {
-		return fmt.Errorf("%s of CT %d is taken by %s", p.Key, to.VMID, value)
+		return fmt.Errorf("%s of %s %d is taken by %s", p.Key, to.Kind, to.VMID, value)
 	}
 	err = o.host.MoveVolume(ctx, Move{
 		From: from, To: to, FromKey: p.Key, ToKey: p.Key, Volume: id, FromDigest: source.Digest, ToDigest: target.Digest,
@@ -216,6 +216,10 @@ func (o *operation) owns(ctx context.Context, ref guest.Ref, storage string) ([]
 
 // takes proves that a storage still takes container volumes: one that does not loses a volume in mid-move (hazard B4).
 func (o *operation) takes(ctx context.Context, name string) error {
+	content, what := "rootdir", "container volumes"
+	if o.guest.Kind == guest.KindVM {
+		content, what = "images", "disks of VMs"
+	}
 	storages, err := o.host.Storages(ctx, o.guest.Node)
 	if err != nil {
 		return err
@@ -225,8 +229,8 @@ func (o *operation) takes(ctx context.Context, name string) error {
 		case s.Name != name:
 		case !s.Enabled || !s.Active:
 			return fmt.Errorf("storage %s is not active on %s", name, o.guest.Node)
-		case !s.Has("rootdir"):
-			return fmt.Errorf("storage %s no longer takes container volumes (content rootdir)", name)
+		case !s.Has(content):
+			return fmt.Errorf("storage %s no longer takes %s (content %s)", name, what, content)
 		default:
 			return nil
 		}
@@ -264,7 +268,7 @@ type lockedError struct {
 }
 
 func (e lockedError) Error() string {
-	return fmt.Sprintf("CT %d is locked (%s); waited up to %s for it", e.ref.VMID, e.lock, e.waited)
+	return fmt.Sprintf("%s %d is locked (%s); waited up to %s for it", e.ref.Kind, e.ref.VMID, e.lock, e.waited)
 }
 
 // Outcome implements what guest.OutcomeOf asks.
@@ -279,7 +283,7 @@ func waitFor(tries int) time.Duration {
 // that the receiver owns now and did not before; anything but exactly one is refused.
 func (o *operation) repair(ctx context.Context, i int, to guest.Ref) error {
 	p := o.j.Parked[i]
-	m, err := guest.ParseMount(p.Key, p.Value)
+	m, err := guest.ParseSlot(to.Kind, p.Key, p.Value)
 	if err != nil {
 		return err
 	}
@@ -288,7 +292,7 @@ func (o *operation) repair(ctx context.Context, i int, to guest.Ref) error {
 		return fmt.Errorf("%s names no volume: %s", p.Key, p.Value)
 	}
 	if p.To != to.VMID { // Before goes with To; a record keeps an empty one as none
-		return fmt.Errorf("%s is in nobody's configuration, and the record does not say what CT %d owned on %s before: find the volume by hand", p.Key, to.VMID, was.Storage)
+		return fmt.Errorf("%s is in nobody's configuration, and the record does not say what %s %d owned on %s before: find the volume by hand", p.Key, to.Kind, to.VMID, was.Storage)
 	}
 	owned, err := o.owns(ctx, to, was.Storage)
 	if err != nil {
@@ -311,15 +315,14 @@ func (o *operation) repair(ctx context.Context, i int, to guest.Ref) error {
 	if len(found) != 1 {
 		return fmt.Errorf("%s is in nobody's configuration, and %d volumes on %s could be it %v: nothing is guessed", p.Key, len(found), was.Storage, found)
 	}
-	if target.Values["protection"] == "1" {
+	if target.Values["protection"] == "1" && to.Kind == guest.KindContainer {
 		return fmt.Errorf("%s waits on %s as %s, but CT %d is protected by somebody: lift the protection and resume", p.Key, was.Storage, found[0], to.VMID)
 	}
-	m.Source = found[0]
 	if err := o.edit(ctx, to, func(c guest.Config) (map[string]string, []string) {
 		if _, there := c.Get(p.Key); there {
 			return nil, nil
 		}
-		return map[string]string{p.Key: m.WithoutSize()}, nil
+		return map[string]string{p.Key: m.With(found[0])}, nil
 	}); err != nil {
 		return fmt.Errorf("cannot put %s back as %s: %w", found[0], p.Key, err)
 	}
@@ -349,14 +352,13 @@ func (o *operation) dropUnusedDead(ctx context.Context, ref guest.Ref, dead gues
 	if err != nil {
 		return err
 	}
-	mounts, _ := config.Mounts()
-	for _, m := range mounts {
-		if name, _, _ := guest.SplitKey(m.Key); name != "unused" || m.Source != dead.String() {
+	for _, m := range guest.Volumes(ref.Kind, config) {
+		if name, _, _ := guest.SplitKey(m.Key); name != "unused" || m.ID != dead {
 			continue
 		}
 		there, err := o.listed(ctx, dead, ref.VMID)
 		if err != nil || there {
-			return errors.Join(err, fmt.Errorf("%s of CT %d names %s, which is there after all", m.Key, ref.VMID, dead))
+			return errors.Join(err, fmt.Errorf("%s of %s %d names %s, which is there after all", m.Key, ref.Kind, ref.VMID, dead))
 		}
 		if err := o.host.DropUnused(ctx, ref, m.Key, dead, config.Digest); err != nil {
 			return err
@@ -368,17 +370,16 @@ func (o *operation) dropUnusedDead(ctx context.Context, ref guest.Ref, dead gues
 // settleMount verifies that a volume that arrived is mounted as it was, puts lost options back, and records its new name.
 func (o *operation) settleMount(ctx context.Context, i int, to guest.Ref) error {
 	p := o.j.Parked[i]
-	want, err := guest.ParseMount(p.Key, p.Value)
+	want, err := guest.ParseSlot(to.Kind, p.Key, p.Value)
 	if err != nil {
 		return err
 	}
 	if err := o.edit(ctx, to, func(c guest.Config) (map[string]string, []string) {
-		have, err := guest.ParseMount(p.Key, c.Values[p.Key])
+		have, err := guest.ParseSlot(to.Kind, p.Key, c.Values[p.Key])
 		if err != nil || have.SameOptions(want) {
 			return nil, nil
 		}
-		have.Path, have.Options, have.SizeText = want.Path, want.Options, ""
-		return map[string]string{p.Key: have.WithoutSize()}, nil
+		return map[string]string{p.Key: want.With(have.Source)}, nil
 	}); err != nil {
 		return fmt.Errorf("cannot give %s its options back: %w", p.Key, err)
 	}
@@ -395,10 +396,10 @@ func (o *operation) settleMount(ctx context.Context, i int, to guest.Ref) error 
 		return err
 	}
 	if !there {
-		return fmt.Errorf("%s of CT %d names %s, which its storage does not show as owned by that guest", p.Key, to.VMID, id)
+		return fmt.Errorf("%s of %s %d names %s, which its storage does not show as owned by that guest", p.Key, to.Kind, to.VMID, id)
 	}
 	if !sameMount(p, config.Values[p.Key]) {
-		return fmt.Errorf("%s of CT %d is %q and was %q", p.Key, to.VMID, config.Values[p.Key], p.Value)
+		return fmt.Errorf("%s of %s %d is %q and was %q", p.Key, to.Kind, to.VMID, config.Values[p.Key], p.Value)
 	}
 	next := o.j
 	next.Parked = append([]guest.ParkedVolume(nil), o.j.Parked...)
@@ -417,23 +418,32 @@ func volumeAt(c guest.Config, key string) (guest.VolumeID, error) {
 	if !there {
 		return guest.VolumeID{}, nil
 	}
-	m, err := guest.ParseMount(key, value)
+	s, err := guest.ParseSlot(kindOfKey(key), key, value)
 	if err != nil {
 		return guest.VolumeID{}, err
 	}
-	id, ok := m.Volume()
+	id, ok := s.Volume()
 	if !ok {
 		return guest.VolumeID{}, fmt.Errorf("%s names no volume: %s", key, value)
 	}
 	return id, nil
 }
 
+// kindOfKey is the kind of guest that a storage key is of. An unused entry reads the same on both.
+func kindOfKey(key string) guest.Kind {
+	if name, _, indexed := guest.SplitKey(key); guest.IsDiskKey(key) && (!indexed || name != "unused") {
+		return guest.KindVM
+	}
+	return guest.KindContainer
+}
+
 // sameMount reports whether a value mounts like the parked volume did, whatever the volume is called now.
 func sameMount(p guest.ParkedVolume, value string) bool {
-	want, err := guest.ParseMount(p.Key, p.Value)
+	kind := kindOfKey(p.Key)
+	want, err := guest.ParseSlot(kind, p.Key, p.Value)
 	if err != nil {
 		return false
 	}
-	have, err := guest.ParseMount(p.Key, value)
+	have, err := guest.ParseSlot(kind, p.Key, value)
 	return err == nil && have.SameOptions(want)
 }

@@ -56,6 +56,10 @@ func (o *operation) makeParking(ctx context.Context) error {
 	if o.j.Made {
 		return nil
 	}
+	create := o.createParking
+	if o.guest.Kind == guest.KindVM {
+		create = o.createSpareVM
+	}
 	for tries := 0; ; tries++ {
 		state, err := o.halfMade(ctx, o.parking, o.j.Task)
 		if err != nil {
@@ -63,11 +67,11 @@ func (o *operation) makeParking(ctx context.Context) error {
 		}
 		switch state {
 		case madeNothing:
-			err = o.createParking(ctx)
+			err = create(ctx)
 		case madeWhole:
 		case madeHalf:
 			if err = o.destroyParking(ctx); err == nil {
-				err = o.createParking(ctx)
+				err = create(ctx)
 			}
 		case madeByOthers:
 			err = errTaken
@@ -76,8 +80,8 @@ func (o *operation) makeParking(ctx context.Context) error {
 		case err == nil:
 			made := o.j
 			made.Made = true
-			return o.saveTo(ctx, o.parking, made)
-		case tries < 5 && (errors.Is(err, errTaken) || guest.OutcomeOf(err) == guest.OutcomeTaken):
+			return o.madeParking(ctx, made)
+		case tries < 5 && !o.j.Replace && (errors.Is(err, errTaken) || guest.OutcomeOf(err) == guest.OutcomeTaken):
 			id, err := o.c.chooseParking(ctx, o.host, o.guest, o.parking.VMID+1)
 			if err != nil {
 				return err
@@ -92,6 +96,14 @@ func (o *operation) makeParking(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// madeParking moves the record to the guest that is its home from now on.
+func (o *operation) madeParking(ctx context.Context, made guest.Journal) error {
+	if o.guest.Kind == guest.KindVM && !o.j.Replace {
+		return o.save(ctx, made)
+	}
+	return o.saveTo(ctx, o.parking, made)
 }
 
 var errTaken = errors.New("another guest has taken the VMID")
@@ -118,10 +130,7 @@ func (o *operation) createParking(ctx context.Context) error {
 
 // notesFor is the guest's own text with the record in it, as notes of ref.
 func (o *operation) notesFor(ctx context.Context, ref guest.Ref) (string, error) {
-	home := o.guest
-	if o.j.Made {
-		home = o.parking
-	}
+	home := o.home()
 	config, err := o.host.Config(ctx, home)
 	if err != nil {
 		return "", err

@@ -101,6 +101,14 @@ func (o *operation) doRestore(ctx context.Context) error {
 	return nil
 }
 
+// subject is the guest that lives on: the new VM of a replacement, else the guest itself.
+func (o *operation) subject() guest.Ref {
+	if o.j.Replace && o.j.Made {
+		return o.parking
+	}
+	return o.guest
+}
+
 func (o *operation) rejoinPool(ctx context.Context) error {
 	if o.j.Pool == "" {
 		return nil
@@ -109,11 +117,12 @@ func (o *operation) rejoinPool(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the pools: %w", err)
 	}
-	if pools[o.guest.VMID] == o.j.Pool {
+	id := o.subject().VMID
+	if pools[id] == o.j.Pool {
 		return nil
 	}
-	if err := o.host.AddToPool(ctx, o.j.Pool, o.guest.VMID); err != nil {
-		if pools, seen := o.host.Pools(ctx); seen == nil && pools[o.guest.VMID] == o.j.Pool {
+	if err := o.host.AddToPool(ctx, o.j.Pool, id); err != nil {
+		if pools, seen := o.host.Pools(ctx); seen == nil && pools[id] == o.j.Pool {
 			return nil
 		}
 		return fmt.Errorf("cannot put the guest back into pool %s: %w", o.j.Pool, err)
@@ -133,7 +142,7 @@ func (o *operation) regrant(ctx context.Context) error {
 		if there[text] {
 			continue
 		}
-		entry, err := parseACL(text, o.guest.VMID)
+		entry, err := parseACL(text, o.subject().VMID)
 		if err != nil {
 			return err
 		}
@@ -159,7 +168,7 @@ func (o *operation) aclNow(ctx context.Context) (map[string]bool, error) {
 	}
 	there := map[string]bool{}
 	for _, e := range entries {
-		if e.Path == vmPath(o.guest.VMID) {
+		if e.Path == vmPath(o.subject().VMID) {
 			there[aclText(e)] = true
 		}
 	}
@@ -173,7 +182,7 @@ func (o *operation) restoreKeys(ctx context.Context) error {
 		if key == "tags" && (strings.TrimSpace(want) == "" || contains(o.j.Drop, key)) {
 			continue
 		}
-		if err := o.edit(ctx, o.guest, func(c guest.Config) (map[string]string, []string) {
+		if err := o.edit(ctx, o.subject(), func(c guest.Config) (map[string]string, []string) {
 			have, there := c.Get(key)
 			switch {
 			case have == want:
@@ -372,7 +381,7 @@ func (o *operation) contract() guest.Contract {
 		}
 	}
 	return guest.Contract{
-		Version: 1, Guest: o.guest.VMID, Instance: o.j.Operation, Operation: o.j.Operation, Installed: o.j.Wanted,
+		Version: 1, Guest: o.subject().VMID, Instance: o.j.Operation, Operation: o.j.Operation, Installed: o.j.Wanted,
 		Spent: spent, At: o.c.now().Unix(),
 	}
 }
