@@ -33,7 +33,7 @@ const block = 512
 func (m member) content() int64 { return m.at + int64(len(m.header)) }
 func (m member) end() int64     { return m.content() + (m.size+block-1)/block*block }
 
-// indexSize is what index.json is filled up to, so that an archive's size does not depend on the words for its platform.
+// indexSize bounds index.json to one block, so that an archive's size does not depend on the words for its platform.
 const indexSize = block
 
 // layoutOf arranges an image. config is its configuration's content; without it only sizes are right.
@@ -52,7 +52,6 @@ func layoutOf(c content, config configBlob) (layout, error) {
 	if len(index) > indexSize {
 		return layout{}, fmt.Errorf("cannot write the index of an archive: it takes %d bytes", len(index))
 	}
-	index = append(index, bytes.Repeat([]byte{' '}, indexSize-len(index))...)
 
 	var l layout
 	known := map[string]bool{}
