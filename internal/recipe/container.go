@@ -23,6 +23,9 @@ type Container struct {
 	Random func() string
 	// Sleep waits or returns early with the context's error; nil uses a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
+	// PatienceBefore and PatienceAfter bound how long locks are waited for before and past the point of no return; zero
+	// means two minutes and one hour.
+	PatienceBefore, PatienceAfter time.Duration
 	// Log receives one line per step, for tflog; nil logs nothing.
 	Log func(ctx context.Context, message string, fields map[string]any)
 	// ParkingFrom and ParkingTo bound the spare VMIDs that may be used for parking guests; ParkingPool names their pool.

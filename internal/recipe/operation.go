@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -230,16 +231,16 @@ func kindOf(j guest.Journal) guest.Kind {
 // run gives every stage its patience with locks: before the point of no return giving up is cheap; an undo, and what lies
 // past the point, waits long for somebody's backup (hazard B1).
 func (o *operation) run(stages []stage.Stage) stage.Operation {
-	patience := lockBefore
+	patience, after := cmp.Or(o.c.PatienceBefore, lockBefore), cmp.Or(o.c.PatienceAfter, lockAfter)
 	for i := range stages {
 		do, undo := stages[i].Do, stages[i].Undo
 		limit := patience
 		stages[i].Do = func(ctx context.Context) error { return do(guest.WithPatience(ctx, limit)) }
 		if undo != nil {
-			stages[i].Undo = func(ctx context.Context) error { return undo(guest.WithPatience(ctx, lockAfter)) }
+			stages[i].Undo = func(ctx context.Context) error { return undo(guest.WithPatience(ctx, after)) }
 		}
 		if stages[i].Final {
-			patience = lockAfter
+			patience = after
 		}
 	}
 	return stage.Operation{
