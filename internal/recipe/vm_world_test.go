@@ -128,5 +128,5 @@ func (w *world) content(id int, key, path string) string {
 
 // dumpVM leaves out what Proxmox generates anew at every start, and the notes, which carry ids and times.
 func (w *world) dumpVM() string {
-	return w.cluster.Dump(pvesim.IgnoreKeys("description"), pvesim.IgnoreIdentity(), pvesim.IgnoreLines("backup/"), pvesim.IgnoreLines("-cloudinit@"))
+	return w.cluster.Dump(pvesim.IgnoreKeys("description", "meta"), pvesim.IgnoreIdentity(), pvesim.IgnoreLines("backup/"), pvesim.IgnoreLines("-cloudinit@"))
 }

@@ -1,0 +1,125 @@
+package recipe_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
+	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
+)
+
+// The whole way on a new VM: the data disk is handed over under the same key with all its options and is not copied; the old
+// VM stays, renamed and off; accept removes it.
+func TestReplace(t *testing.T) {
+	w := newVMWorld()
+	before := w.cluster.Config(7131)
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	after, old := w.cluster.Config(9131), w.cluster.Config(7131)
+	for _, key := range []string{"net0", "smbios1", "boot", "onboot", "tags", "memory", "cores", "name", "scsihw", "agent", "ide2", "ipconfig0"} {
+		if before[key] != after[key] {
+			t.Errorf("%s was %q and is %q", key, before[key], after[key])
+		}
+	}
+	withoutVolume := func(value string) string { _, options, _ := strings.Cut(value, ","); return options }
+	if withoutVolume(before["scsi2"]) != withoutVolume(after["scsi2"]) {
+		t.Errorf("scsi2 was %q and is %q", before["scsi2"], after["scsi2"])
+	}
+	if got := w.content(9131, "scsi2", "/var/lib/id"); got != "the only copy" || len(w.lost()) > 0 {
+		t.Errorf("the kept disk holds %q, lost %v", got, w.lost())
+	}
+	if got := w.content(9131, "scsi0", "/etc/os-release"); got != "VERSION_ID=13" {
+		t.Errorf("the new system disk holds %q", got)
+	}
+	if old["name"] != "id01-old" || old["onboot"] != "0" || w.cluster.Running(7131) || !w.cluster.Running(9131) {
+		t.Errorf("the old VM is %q, onboot %q, running %v; the new one runs: %v", old["name"], old["onboot"], w.cluster.Running(7131), w.cluster.Running(9131))
+	}
+	if !strings.Contains(after["ide0"], "vm-9131-cloudinit") || !strings.Contains(old["ide0"], "vm-7131-cloudinit") {
+		t.Errorf("C10: the cloud-init drives are %q and %q", old["ide0"], after["ide0"])
+	}
+	if w.cluster.PoolOf(9131) != "ident" || w.cluster.Firewall(9131) != w.cluster.Firewall(7131) || w.cluster.Firewall(9131) == "" {
+		t.Errorf("pool %q, firewall %q", w.cluster.PoolOf(9131), w.cluster.Firewall(9131))
+	}
+	again, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+	if mustVM(t, again, err, recipe.StatusAwaitingTrust); again.Changed {
+		t.Error("a second apply changed something")
+	}
+	r, err = w.reconcileVM(t, wantsVMReplaced(), r.Operation, "accept")
+	mustVM(t, r, err, recipe.StatusReady)
+	if slices.Contains(w.cluster.Guests(), 7131) || len(w.lost()) > 0 || w.recordVM(t, 9131) != nil {
+		t.Errorf("after accept: guests %v, lost %v", w.cluster.Guests(), w.lost())
+	}
+	for _, v := range w.cluster.Volumes() {
+		if v.Owner == 7131 {
+			t.Errorf("%s of the old VM is left", v.ID)
+		}
+	}
+}
+
+// A volume that somebody slipped onto the old VM makes accept refuse, wherever it is: attached, unused, or known to the
+// storage alone.
+func TestReplaceAcceptRefusesWhatWasNotAnnounced(t *testing.T) {
+	for name, slip := range map[string]func(*pvesim.Cluster) error{
+		"attached": func(c *pvesim.Cluster) error {
+			err := c.AddVolume("pve1", "local-lvm:vm-7131-disk-8", 1<<30)
+			c.SetConfig(7131, "scsi7", "local-lvm:vm-7131-disk-8")
+			return err
+		},
+		"unused": func(c *pvesim.Cluster) error {
+			err := c.AddVolume("pve1", "local-lvm:vm-7131-disk-8", 1<<30)
+			c.SetConfig(7131, "unused3", "local-lvm:vm-7131-disk-8")
+			return err
+		},
+		"on the storage only": func(c *pvesim.Cluster) error { return c.AddVolume("pve1", "local-lvm:vm-7131-disk-9", 1<<30) },
+	} {
+		w := newVMWorld()
+		r, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+		mustVM(t, r, err, recipe.StatusAwaitingTrust)
+		if err := slip(w.cluster); err != nil {
+			t.Fatal(err)
+		}
+		mutations := w.server.Mutations()
+		if _, err := w.reconcileVM(t, wantsVMReplaced(), r.Operation, "accept"); err == nil || !strings.Contains(err.Error(), "vm-7131-disk-") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := w.server.Mutations() - mutations; n > 0 || !slices.Contains(w.cluster.Guests(), 7131) {
+			t.Errorf("%s: %d changes, guests %v", name, n, w.cluster.Guests())
+		}
+	}
+}
+
+// Giving up is vmid back to the old VM: disks, name, boot order and run state return, and the new VM goes.
+func TestReplaceGivenUp(t *testing.T) {
+	w := newVMWorld()
+	before := w.dumpVM()
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	r, err = w.applyVM(t, recipe.Request{Want: wantsVM()})
+	mustVM(t, r, err, recipe.StatusRolledBack)
+	if now := w.dumpVM(); now != before {
+		t.Errorf("not as before:\n%s", difference(before, now))
+	}
+}
+
+// The same for both modes from every stage at which something may fail: taken back at once, the world is as it was.
+func TestRollbackFromEveryStageVM(t *testing.T) {
+	for _, s := range vmScenes() {
+		b := s.baseVM(t)
+		for i := range b.sent {
+			w := b.freshVM()
+			w.server.Inject(pvesim.Fault{Kind: pvesim.FaultStatus, Status: 500, Text: "something unheard of", Mutation: i + 1})
+			_, err := w.applyVM(t, b.req())
+			w.server.ClearFaults()
+			if err == nil {
+				continue // it was observed to have happened, or did not matter
+			}
+			if now := w.dumpVM(); now != b.before {
+				t.Errorf("%s, change %d (%s %s): %v\n%s", s.name, i+1, b.sent[i].Method, b.sent[i].Path, err, difference(b.before, now))
+			}
+			if j := w.recordVM(t, 7131); j != nil {
+				t.Errorf("%s, change %d (%s %s): a record is left at %s: %v", s.name, i+1, b.sent[i].Method, b.sent[i].Path, j.Stage, err)
+			}
+		}
+	}
+}
