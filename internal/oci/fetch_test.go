@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -56,7 +57,7 @@ func unpacked(t testing.TB, a *Archive) (names []string, members map[string][]by
 	in := tar.NewReader(bytes.NewReader(all))
 	for {
 		h, err := in.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		noError(t, err)

@@ -31,24 +31,24 @@ var (
 // ParseReference reads a reference. A name without a registry is Docker Hub's, and there one without a namespace is in
 // "library", as Docker reads it. A tag or a digest must be written: an implied "latest" would move unseen.
 func ParseReference(text string) (Reference, error) {
-	bad := func(words, remedy string) (Reference, error) {
-		return Reference{}, &Error{Op: "read image reference \"" + clip(text) + "\"", Problem: ProblemReference, Words: words, Remedy: remedy}
+	bad := func(words, remedy string) error {
+		return &Error{Op: "read image reference \"" + clip(text) + "\"", Problem: ProblemReference, Words: words, Remedy: remedy}
 	}
 	if strings.Contains(text, "://") {
-		return bad("it is a URL", "write it as registry/repository:tag, without a scheme")
+		return Reference{}, bad("it is a URL", "write it as registry/repository:tag, without a scheme")
 	}
 	var ref Reference
 	rest, digest, pinned := strings.Cut(text, "@")
 	if pinned {
 		var err error
 		if ref.Digest, err = ParseDigest(digest); err != nil {
-			return bad(err.Error(), "")
+			return Reference{}, bad(err.Error(), "")
 		}
 	}
 	if colon := strings.LastIndexByte(rest, ':'); colon > strings.LastIndexByte(rest, '/') {
 		rest, ref.Tag = rest[:colon], rest[colon+1:]
 		if !tagPattern.MatchString(ref.Tag) {
-			return bad("\""+clip(ref.Tag)+"\" is not a tag", "a tag has at most 128 letters, digits, dots, dashes and underscores")
+			return Reference{}, bad("\""+clip(ref.Tag)+"\" is not a tag", "a tag has at most 128 letters, digits, dots, dashes and underscores")
 		}
 	}
 	ref.Registry, ref.Repository = dockerHub, rest
@@ -56,21 +56,21 @@ func ParseReference(text string) (Reference, error) {
 		ref.Registry, ref.Repository = canonicalRegistry(host), path
 	}
 	if !hostPattern.MatchString(ref.Registry) {
-		return bad("\""+clip(ref.Registry)+"\" is not the host of a registry", "")
+		return Reference{}, bad("\""+clip(ref.Registry)+"\" is not the host of a registry", "")
 	}
 	if ref.Registry == dockerHub && !strings.Contains(ref.Repository, "/") {
 		ref.Repository = "library/" + ref.Repository
 	}
 	if len(ref.Repository) > 255 {
-		return bad("the name of the repository is longer than 255 characters", "")
+		return Reference{}, bad("the name of the repository is longer than 255 characters", "")
 	}
 	for component := range strings.SplitSeq(ref.Repository, "/") {
 		if !componentPattern.MatchString(component) {
-			return bad("\""+clip(strings.TrimPrefix(ref.Repository, "library/"))+"\" is not the name of a repository", "names are lower-case letters and digits, separated by dots, dashes, underscores and slashes")
+			return Reference{}, bad("\""+clip(strings.TrimPrefix(ref.Repository, "library/"))+"\" is not the name of a repository", "names are lower-case letters and digits, separated by dots, dashes, underscores and slashes")
 		}
 	}
 	if ref.Tag == "" && ref.Digest == "" {
-		return bad("it has neither a tag nor a digest", "write the tag that is meant, for example "+clip(text)+":latest")
+		return Reference{}, bad("it has neither a tag nor a digest", "write the tag that is meant, for example "+clip(text)+":latest")
 	}
 	return ref, nil
 }

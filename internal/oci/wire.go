@@ -132,7 +132,7 @@ func (w *wire) once(r *http.Request) (*http.Response, error) {
 	answer, err := w.base.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		watch.Stop()
-		if context.Cause(ctx) == errStalled && r.Context().Err() == nil {
+		if errors.Is(context.Cause(ctx), errStalled) && r.Context().Err() == nil {
 			err = errStalled
 		}
 		cancel(nil)
