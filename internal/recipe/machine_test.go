@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/proxmox"
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
 	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
@@ -29,6 +30,7 @@ type machine struct {
 	operator *proxmox.Host // a person with all rights
 	script   []string
 	steps    int
+	archives bool // operations make an archive first, so that rollback works past the point of no return
 
 	tampered bool // a person destroyed, moved or hid something that no operation can bring back
 	closed   bool // a person asserted that all is well
@@ -45,8 +47,8 @@ type nobody struct{ testing.TB }
 func (nobody) Helper()           {}
 func (nobody) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
-func newMachine(b base, roll dice) *machine {
-	m := &machine{b: b, w: b.fresh(), roll: roll}
+func newMachine(b base, roll dice, archives bool) *machine {
+	m := &machine{b: b, w: b.fresh(), roll: roll, archives: archives}
 	h, err := proxmox.Connect(context.Background(), proxmox.Settings{
 		Endpoints: []string{"https://pve1:8006"}, APIToken: m.w.cluster.AddToken("root@pam", "op", nil), Transport: m.w.server, Pace: fast(),
 	})
@@ -88,6 +90,9 @@ func (m *machine) run(action string) {
 	req := m.b.req()
 	req.Want.Triggers = map[string]string{"again": fmt.Sprint(m.roll(3, "again"))}
 	req.Stop.Force = true
+	if m.archives {
+		req.Want.Backup = &preview.Backup{Storage: "local", Mode: "snapshot"}
+	}
 	open := m.record()
 	if action != "" {
 		if open == nil {
@@ -418,7 +423,8 @@ func TestFaultsMachine(t *testing.T) {
 		defer func() { _ = flag.Set(name, old) }()
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		m := newMachine(b, func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(r, what) })
+		roll := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(r, what) }
+		m := newMachine(b, roll, roll(3, "archives") == 0)
 		m.play()
 		f.traces++
 		f.faults += m.deaths
@@ -434,11 +440,11 @@ func TestFaultsMachine(t *testing.T) {
 func TestMachineSeeds(t *testing.T) {
 	t.Parallel()
 	b := plainScene().base(t)
-	for _, seed := range machineSeeds() {
-		m := newMachine(b, seeded(seed))
+	for _, g := range machineSeeds() {
+		m := newMachine(b, seeded(g.seed), g.archives)
 		m.play()
 		for _, p := range m.problems {
-			t.Errorf("seed %d: %s", seed, p)
+			t.Errorf("%+v: %s", g, p)
 		}
 	}
 }
@@ -448,5 +454,10 @@ func seeded(seed uint64) dice {
 	return func(n int, _ string) int { return random.IntN(n) }
 }
 
+type game struct {
+	seed     uint64
+	archives bool
+}
+
 // machineSeeds are those games.
-func machineSeeds() []uint64 { return []uint64{1, 5, 108, 120} }
+func machineSeeds() []game { return []game{{1, false}, {5, false}, {108, false}, {120, false}, {83, true}} }

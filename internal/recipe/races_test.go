@@ -118,7 +118,7 @@ func race(t testing.TB, w *world, seed uint64, wants []preview.Want, set func(*r
 		}
 		clock, n := w.clock, 0
 		r.c = &recipe.Container{
-			Host: h, Clock: func() time.Time { return clock }, Random: func() string { n++; return fmt.Sprintf("%04x%04x", 0xa0+i, n) },
+			Host: h, PatienceBefore: 20 * time.Millisecond, PatienceAfter: 60 * time.Millisecond, Clock: func() time.Time { return clock }, Random: func() string { n++; return fmt.Sprintf("%04x%04x", 0xa0+i, n) },
 			Sleep: func(ctx context.Context, d time.Duration) error { clock = clock.Add(d); return ctx.Err() },
 		}
 		if set != nil {

@@ -24,6 +24,13 @@ func (o *operation) restoreArchive(ctx context.Context) (Result, error) {
 			cause:   err,
 		}
 	}
+	if !o.j.Made { // the last step had moved the record to the guest, which goes
+		moved := o.j
+		moved.Made = true
+		if err := o.saveTo(ctx, o.parking, moved); err != nil {
+			return standing(Result{}, o.j), fmt.Errorf("cannot move the record of %s to parking guest CT %d: %w", o.j.Operation, o.parking.VMID, err)
+		}
+	}
 	o.j.Kind, o.j.New, o.j.Task = kindRollback, false, 0
 	return o.report(ctx, o.engine().Run(ctx))
 }

@@ -404,7 +404,7 @@ func (o *operation) settleMount(ctx context.Context, i int, to guest.Ref) error 
 	next := o.j
 	next.Parked = append([]guest.ParkedVolume(nil), o.j.Parked...)
 	if to == o.parking {
-		next.Parked[i].Parked = id.String()
+		next.Parked[i].Parked, next.Parked[i].Now = id.String(), ""
 	} else {
 		next.Parked[i].Now = id.String()
 	}
