@@ -69,6 +69,13 @@ func (w *world) change(id guest.VMID, how func(c *container)) {
 	how(w.guests[id])
 }
 
+// looked says how often guests were looked at.
+func (w *world) looked() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.looks
+}
+
 // did demands the operations that were done.
 func (w *world) did(t *testing.T, want ...string) {
 	t.Helper()

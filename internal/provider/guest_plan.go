@@ -116,7 +116,10 @@ func (r *guestResource[M, P]) planComputed(plan, state *guestModel, v verdict) {
 		plan.Preview = showPreview(v.preview, v.want.installUnknown())
 	case dueOperation, dueGrow, dueReconcile:
 		plan.Preview = showPreview(v.preview, v.want.installUnknown())
-		plan.Status = types.StringValue(string(v.reaches()))
+		plan.Status = types.StringUnknown()
+		if status := v.reaches(); status != "" {
+			plan.Status = types.StringValue(string(status))
+		}
 		plan.Installed = v.plannedInstall(state.Installed)
 		plan.LastOperation = plannedOperation(state.LastOperation, v)
 	}

@@ -6,8 +6,10 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -174,7 +176,8 @@ func healthAttribute() schema.Attribute {
 			},
 			"http": schema.SingleNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "A page must be answered.",
+				MarkdownDescription: "A page must be answered. Either this or `tcp`.",
+				Validators:          []validator.Object{objectvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("tcp"))},
 				Attributes: map[string]schema.Attribute{
 					"port":    port,
 					"address": address,

@@ -33,6 +33,10 @@ func (r *guestResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 		return
 	}
 	plan, state := P(&planned).common(), P(&prior).common()
+	if leftAlone(plan.Preview) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
+		return
+	}
 	seen, _, diags := recall(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
 	v, leave, diags := r.enter(ctx, w, state, req.Private)
@@ -41,8 +45,11 @@ func (r *guestResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 	}
 	defer leave()
 	switch v.due {
-	case dueNothing, dueAdoption, dueBlocked:
+	case dueNothing, dueAdoption:
 		resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
+		return
+	case dueBlocked: // since the plan
+		resp.Diagnostics.Append(blocked(v.preview.Blockers)...)
 		return
 	case dueOperation, dueGrow, dueReconcile:
 	}
@@ -51,7 +58,7 @@ func (r *guestResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 	for _, warning := range result.Warnings {
 		resp.Diagnostics.AddWarning(name+": "+firstLine(warning), warning)
 	}
-	if err == nil && result.Status != v.reaches() {
+	if err == nil && !v.reached(result.Status) {
 		err = fmt.Errorf("the operation ended as %s, which no plan showed", result.Status)
 	}
 	if err != nil {
@@ -66,6 +73,14 @@ func (r *guestResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 	resp.Diagnostics.Append(resp.State.Set(ctx, &planned)...)
 	after := remember(now, seen.Spent).spend(consumed(v))
 	resp.Diagnostics.Append(after.keep(ctx, resp.Private)...)
+}
+
+// leftAlone reports whether the plan showed blockers: then nothing is done, even if they are gone by now.
+func leftAlone(shown types.Object) bool {
+	if shown.IsNull() || shown.IsUnknown() {
+		return false
+	}
+	return !shown.Attributes()["blockers"].IsNull()
 }
 
 // enter waits for the guest's turn and judges again what is due, so that the judgement is as fresh as the operation's
@@ -218,6 +233,7 @@ func (r *guestResource[M, P]) recordSuccess(plan *guestModel, v verdict, result 
 	if v.want.Backup == nil && v.due != dueReconcile {
 		done.Backup = ""
 	}
+	plan.Status = types.StringValue(string(result.Status))
 	plan.LastOperation = showLastOperation(shown.Operation, shown, done)
 }
 

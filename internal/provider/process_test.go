@@ -197,6 +197,7 @@ func TestInterruptWhileWaitingForATurnReturnsAtOnce(t *testing.T) {
 			ws.write(name+".tf", importOf(name, w.id(i))+block(name, w.id(i), name, template(debian13)))
 		}
 		ws.plan(2)
+		before := w.looked()
 		var out bytes.Buffer
 		cmd := ws.command("apply", "-no-color", "-input=false", "p")
 		cmd.Stdout, cmd.Stderr = &out, &out
@@ -204,6 +205,9 @@ func TestInterruptWhileWaitingForATurnReturnsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-entered
+		// Each guest is looked at once more when the apply plans it, and the one at work when its operation starts.
+		eventually(t, "both guests have come to their operation", func() bool { return w.looked() >= before+3 })
+		time.Sleep(time.Second) // the last step into the queue is not to be seen from here
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}

@@ -109,6 +109,12 @@ func (r *guestResource[M, P]) look(ctx context.Context, v *verdict, m memo, name
 		return diags
 	}
 	v.preview.Blockers = preview.Foremost(v.preview.Blockers)
+	if j := seen.Journal; j != nil && v.due != dueReconcile && len(v.preview.Blockers) == 0 {
+		// Whatever the judgement says, an open operation is never stepped over.
+		diags.AddError(called(r.kind.guest, v.want.VMID, seen.Name)+": an operation is in progress (operation_in_flight)",
+			fmt.Sprintf("%s stands at stage %d of %d, %s. Wait until it ends, then plan again.", j.Operation, j.Index, j.Of, j.Stage))
+		return diags
+	}
 	if len(v.preview.Blockers) == 0 {
 		return diags
 	}
@@ -145,12 +151,24 @@ func (m memo) changes(seen recipe.Observation) (changed []string) {
 	return changed
 }
 
-// reaches is the status that the operation ends with when all goes well.
+// reaches is the status that the operation ends with when all goes well; "" when the plan cannot know, because what is
+// resumed may have been on its way back.
 func (v verdict) reaches() recipe.Status {
-	if v.preview.Operation == preview.OpRollback {
+	switch {
+	case v.preview.Operation == preview.OpRollback:
 		return recipe.StatusRolledBack
+	case v.preview.Operation == preview.OpResume:
+		return ""
 	}
 	return recipe.StatusReady
+}
+
+// reached reports whether an operation that gave no error ended as the plan showed.
+func (v verdict) reached(status recipe.Status) bool {
+	if want := v.reaches(); want != "" {
+		return status == want
+	}
+	return status == recipe.StatusReady || status == recipe.StatusRolledBack
 }
 
 // plannedInstall is what installed will be, as far as the plan knows.
@@ -182,6 +200,9 @@ func plannedOperation(before types.Object, v verdict) types.Object {
 	}
 	planned := showLastOperation(v.preview.Operation, v.preview, recipe.Result{Status: v.reaches(), Exists: new(true)}).Attributes()
 	planned["id"] = types.StringUnknown()
+	if v.reaches() == "" {
+		planned["status"] = types.StringUnknown()
+	}
 	if v.want.Backup != nil || v.due == dueReconcile {
 		planned["backup"] = types.StringUnknown()
 	}

@@ -2,12 +2,10 @@ package provider
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
@@ -78,11 +76,7 @@ func (m *guestModel) wantCommon(ctx context.Context) (w wanted, diags diag.Diagn
 	if !m.HealthCheck.IsNull() {
 		var h healthModel
 		diags.Append(part(ctx, m.HealthCheck, &h)...)
-		health, err := wantHealth(h)
-		if err != nil {
-			diags.AddAttributeError(path.Root("health_check"), "health_check is not usable", sentence(err.Error()))
-		}
-		w.health = health
+		w.health = wantHealth(h)
 	}
 	if !m.Reconcile.IsNull() {
 		var r reconcileModel
@@ -100,14 +94,13 @@ func wantBackup(b backupModel) *preview.Backup {
 	return &preview.Backup{Storage: b.Storage.ValueString(), Mode: mode}
 }
 
-func wantHealth(h healthModel) (*recipe.Health, error) {
+func wantHealth(h healthModel) *recipe.Health {
 	health := &recipe.Health{Timeout: duration(h.Timeout, healthTime)}
-	var addresses []string
 	if h.TCP != nil {
-		health.TCP = int(h.TCP.Port.ValueInt64())
-		addresses = append(addresses, h.TCP.Address.ValueString())
+		health.TCP, health.Host = int(h.TCP.Port.ValueInt64()), h.TCP.Address.ValueString()
 	}
 	if h.HTTP != nil {
+		health.Host = h.HTTP.Address.ValueString()
 		health.HTTP = &recipe.HTTPProbe{
 			Port: int(h.HTTP.Port.ValueInt64()), Path: h.HTTP.Path.ValueString(),
 			Status: int(h.HTTP.Status.ValueInt64()), TLS: h.HTTP.TLS.ValueBool(),
@@ -115,18 +108,8 @@ func wantHealth(h healthModel) (*recipe.Health, error) {
 		if health.HTTP.Path == "" {
 			health.HTTP.Path = "/"
 		}
-		addresses = append(addresses, h.HTTP.Address.ValueString())
 	}
-	for _, address := range addresses {
-		if address == "" {
-			continue
-		}
-		if health.Host != "" && health.Host != address {
-			return nil, fmt.Errorf("tcp and http name two addresses, %s and %s: both ask the guest, so write one", health.Host, address)
-		}
-		health.Host = address
-	}
-	return health, nil
+	return health
 }
 
 // request is what the recipe is handed at apply.
