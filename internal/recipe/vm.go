@@ -110,6 +110,11 @@ func (v *VM) Apply(ctx context.Context, req Request) (Result, error) {
 	return o.report(ctx, o.engine().Run(ctx))
 }
 
+// Survey looks through the whole cluster for what operations left half done.
+func (v *VM) Survey(ctx context.Context, scope Scope) (preview.Report, error) {
+	return v.container().Survey(ctx, scope)
+}
+
 // Adopt records the VM as it is.
 func (v *VM) Adopt(ctx context.Context, seen Observation, installed guest.Install) (Result, error) {
 	return v.container().adopt(ctx, seen, installed)

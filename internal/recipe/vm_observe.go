@@ -110,25 +110,25 @@ func (v *VM) lookForMissing(ctx context.Context, id guest.VMID) (Observation, er
 	return seen, nil
 }
 
-// facts reads what the judgement of a rebuild looks at. What is wanted comes back as it applies: a new VM that is there
-// already is rebuilt in place.
+// facts reads what the judgement of a rebuild looks at; seen is the VM that is wanted, or the one that is to be replaced. What
+// is wanted comes back as it applies: a new VM that is there already is rebuilt in place.
 func (v *VM) facts(ctx context.Context, lists Reader, seen Observation, want preview.Want) (preview.Facts, preview.Want, error) {
 	special := preview.VMWant{}
 	if want.VM != nil {
 		special = *want.VM
 	}
-	if seen.Presence == guest.Present && (seen.Journal != nil || seen.Contract != nil) {
+	old := seen
+	switch {
+	case special.Replaces == 0, special.Replaces == seen.Ref.VMID:
+	case seen.Presence == guest.Present && (seen.Journal != nil || seen.Contract != nil):
 		special.Replaces = 0
+	default:
+		var err error
+		if old, err = v.look(ctx, lists, special.Replaces); err != nil {
+			return preview.Facts{}, want, err
+		}
 	}
 	want.VM = &special
-	if special.Replaces == 0 {
-		facts, err := v.container().facts(ctx, lists, seen, want, nil)
-		return facts, want, err
-	}
-	old, err := v.look(ctx, lists, special.Replaces)
-	if err != nil {
-		return preview.Facts{}, want, err
-	}
 	facts, err := v.container().facts(ctx, lists, old, want, nil)
 	return facts, want, err
 }
