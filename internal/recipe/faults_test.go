@@ -10,7 +10,8 @@ import (
 	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
 )
 
-// TestFaultsCrash lets the process die at every request, before and after its effect, and goes on by resume or rollback.
+// TestFaultsCrash lets the process die at every change, before and after its effect, and goes on by resume or rollback.
+// Between two changes the world is the same, so that this is a crash at every request.
 func TestFaultsCrash(t *testing.T) {
 	for _, s := range []scene{plainScene(), richScene()} {
 		t.Run(s.name, func(t *testing.T) { crashEverywhere(t, s) })
@@ -19,10 +20,10 @@ func TestFaultsCrash(t *testing.T) {
 
 func crashEverywhere(t *testing.T, s scene) {
 	b := s.base(t)
-	f := &family{name: "crash at every request, " + s.name}
+	f := &family{name: "crash at every change, " + s.name}
 	step := 1
 	if !whole() {
-		step = 31
+		step = 7
 	}
 	type job struct {
 		at    int
@@ -30,7 +31,7 @@ func crashEverywhere(t *testing.T, s scene) {
 		way   string
 	}
 	var jobs []job
-	for at := 1; at <= b.requests; at += step {
+	for at := 1; at <= b.muts; at += step {
 		for _, after := range []bool{false, true} {
 			for _, way := range []string{"resume", "rollback"} {
 				jobs = append(jobs, job{at, after, way})
@@ -40,8 +41,8 @@ func crashEverywhere(t *testing.T, s scene) {
 	parallel(len(jobs), func(i int) {
 		j := jobs[i]
 		w := b.fresh()
-		l := &wire{w: w, dieAt: j.at, after: j.after}
-		name := fmt.Sprintf("crash at request %d, after=%v, then %s", j.at, j.after, j.way)
+		l := &wire{w: w, dieAt: j.at, after: j.after, changes: true}
+		name := fmt.Sprintf("crash at change %d, after=%v, then %s", j.at, j.after, j.way)
 		b.trace(t, f, name, w, l, nil, j.way)
 	})
 	f.traces = len(jobs)
@@ -201,13 +202,13 @@ func clearStubs(c *pvesim.Cluster) {
 // TestFaultsRollback stops the operation at every stage past the point of no return and goes back to the operation's own
 // archive, with a crash at every request of the way back.
 func TestFaultsRollback(t *testing.T) {
-	f := &family{name: "rollback from the archive, crash at every request"}
+	f := &family{name: "rollback from the archive, crash at every change"}
 	s := richScene()
 	b := s.base(t)
 	stages := []string{"create", "return mp0", "return unused0", "restore"} // the start is HA's: it is queued with the resource
 	step := 1
 	if !whole() {
-		step = 61
+		step = 17
 	}
 	for k, at := range stages {
 		stop := func() (*world, string) {
@@ -223,7 +224,7 @@ func TestFaultsRollback(t *testing.T) {
 		w, operation := stop()
 		back := b.req()
 		back.Reconcile = &recipe.Reconcile{Operation: operation, Action: "rollback"}
-		l := &wire{w: w}
+		l := &wire{w: w, changes: true}
 		if _, err := w.run(t, back, l); err != nil {
 			t.Fatalf("%s: the uninterrupted rollback fails: %v", at, err)
 		}
@@ -233,8 +234,8 @@ func TestFaultsRollback(t *testing.T) {
 			w, operation := stop()
 			back := b.req()
 			back.Reconcile = &recipe.Reconcile{Operation: operation, Action: "rollback"}
-			l := &wire{w: w, dieAt: (i/2)*step + 1 + k%step, after: i%2 == 1}
-			name := fmt.Sprintf("stuck at %s, rollback dies at request %d, after=%v", at, l.dieAt, l.after)
+			l := &wire{w: w, dieAt: (i/2)*step + 1 + k%step, after: i%2 == 1, changes: true}
+			name := fmt.Sprintf("stuck at %s, rollback dies at change %d, after=%v", at, l.dieAt, l.after)
 			_, err := w.run(t, back, l)
 			f.count(l, l.dead)
 			for range 4 {
@@ -269,7 +270,7 @@ func TestFaultsPairs(t *testing.T) {
 	f := &family{name: "pairs of faults, sampled"}
 	traces := 12
 	if whole() {
-		traces = 1000
+		traces = 600
 	}
 	all := ways()
 	parallel(traces, func(i int) {

@@ -286,12 +286,12 @@ func TestFaultsB9RulesSurvive(t *testing.T) {
 	f := &family{name: "B9 64 firewall rules"}
 	step := 1
 	if !whole() {
-		step = 97
+		step = 29
 	}
-	n := b.requests / step
+	n := b.muts / step
 	parallel(n, func(i int) {
 		w := b.fresh()
-		b.trace(t, f, fmt.Sprintf("dies at request %d", i*step+1), w, &wire{w: w, dieAt: i*step + 1, after: i%2 == 0}, nil, "resume")
+		b.trace(t, f, fmt.Sprintf("dies at change %d", i*step+1), w, &wire{w: w, dieAt: i*step + 1, after: i%2 == 0, changes: true}, nil, "resume")
 	})
 	f.traces = n
 	f.report(t)

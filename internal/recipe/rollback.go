@@ -26,7 +26,7 @@ func (o *operation) restoreArchive(ctx context.Context) (Result, error) {
 	}
 	if !o.j.Made { // the last step had moved the record to the guest, which goes
 		moved := o.j
-		moved.Made = true
+		moved.Made, moved.Leaving = true, false
 		if err := o.saveTo(ctx, o.parking, moved); err != nil {
 			return standing(Result{}, o.j), fmt.Errorf("cannot move the record of %s to parking guest CT %d: %w", o.j.Operation, o.parking.VMID, err)
 		}
