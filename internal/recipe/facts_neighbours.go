@@ -141,7 +141,7 @@ func (g *gathering) parking(ctx context.Context) error {
 	id, err := g.c.chooseParking(ctx, g.lists, g.seen.Ref, 0)
 	if err != nil {
 		g.f.Parking.Why = err.Error()
-		return nil
+		return nil //nolint:nilerr // the judgement says it, as a blocker
 	}
 	g.f.Parking.VMID = id
 	return nil

@@ -67,8 +67,10 @@ func TestFaultsA3UndoNeverDestroysData(t *testing.T) {
 		}, func(c *pvesim.Cluster) {
 			c.AddStorage(pvesim.StorageSpec{ID: "local-lvm", Type: "lvmthin", Total: 2 << 40})
 		}},
-		{"the token may not see storages", func(c *pvesim.Cluster) { c.SetRights("ci@pve!pvrx", "/storage", "Datastore.AllocateSpace") },
-			func(c *pvesim.Cluster) { c.SetRights("ci@pve!pvrx", "/storage", rights()["/storage"]...) }},
+		{
+			"the token may not see storages", func(c *pvesim.Cluster) { c.SetRights("ci@pve!pvrx", "/storage", "Datastore.AllocateSpace") },
+			func(c *pvesim.Cluster) { c.SetRights("ci@pve!pvrx", "/storage", rights()["/storage"]...) },
+		},
 	} {
 		w := b.fresh()
 		w.server.Inject(pvesim.Fault{Kind: pvesim.FaultWorld, Method: "DELETE", Path: `/lxc/5001$`, World: d.do})

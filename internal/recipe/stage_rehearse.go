@@ -23,7 +23,7 @@ func (o *operation) rehearse() stage.Stage {
 			config, err := o.host.Config(ctx, o.parking)
 			switch {
 			case guest.OutcomeOf(err) == guest.OutcomeMissing && err != nil:
-				return stage.None, nil
+				return stage.None, nil //nolint:nilerr // that it is missing is the answer
 			case err != nil:
 				return stage.Unclear, err
 			case !o.ours(config, o.parking.VMID):
@@ -228,7 +228,7 @@ func (o *operation) dropTrial(ctx context.Context, key string, id guest.VolumeID
 		}
 		m, err := guest.ParseMount(key, config.Values[key])
 		if err != nil || m.Source != id.String() {
-			return nil // gone
+			return nil //nolint:nilerr // it is gone, which is what was wanted
 		}
 		err = o.host.DropUnused(ctx, o.parking, key, id, config.Digest)
 		if err == nil || tries >= 5 || guest.OutcomeOf(err) != guest.OutcomeConflict {
