@@ -108,6 +108,7 @@ type located struct {
 type headRecord struct {
 	guest.Journal
 	holders []guest.VMID
+	kind    guest.Kind // of the guests involved
 }
 
 func newSurveyor(f SurveyFacts) *surveyor {
@@ -180,7 +181,7 @@ func (s *surveyor) age(since int64) string {
 func (r Report) summary(f SurveyFacts) string {
 	var lines []string
 	for _, o := range r.Operations {
-		lines = append(lines, fmt.Sprintf("%s: %s %s at stage %d of %d (%s), last written %s ago", o.Label, o.Operation, o.State.verb(), o.Index, o.Of, o.Stage, cmp.Or(o.Age, "an unknown time")))
+		lines = append(lines, fmt.Sprintf("%s: %s %s at stage %d of %d (%s), last written %s ago", o.Label, o.Operation, o.State.verb(), o.Index, o.Stages, o.Stage, cmp.Or(o.Age, "an unknown time")))
 	}
 	for _, p := range r.Parking {
 		if p.Operation == "" {

@@ -124,11 +124,11 @@ func (s *surveyor) parkingRemedy(g SurveyedGuest, p ParkingGuest) string {
 	}
 	lift := ""
 	if g.Guard {
-		lift = fmt.Sprintf("pct set %d --protection 0 && ", g.VMID)
+		lift = fmt.Sprintf("%s set %d --protection 0 && ", tool(g.Kind), g.VMID)
 	}
 	root := "As root on " + p.Node + ": "
 	if len(p.Holds) == 0 {
-		return fmt.Sprintf("No operation uses it and it holds nothing. %s%spct destroy %d.", root, lift, g.VMID)
+		return fmt.Sprintf("No operation uses it and it holds nothing. %s%s%s destroy %d.", root, lift, tool(g.Kind), g.VMID)
 	}
 	var moves []string
 	for _, v := range p.Holds {
@@ -136,12 +136,20 @@ func (s *surveyor) parkingRemedy(g SurveyedGuest, p ParkingGuest) string {
 		if p.Guest == 0 || taken || s.exists(p.Guest) != guest.Present || !slices.ContainsFunc(g.Named, func(n SectionVolume) bool { return n.Key == v.Key && n.Section == "" }) {
 			continue
 		}
-		moves = append(moves, fmt.Sprintf("pct move-volume %d %s --target-vmid %d --target-volume %s", g.VMID, v.Key, p.Guest, v.Key))
+		moves = append(moves, fmt.Sprintf(handsOver(g.Kind), g.VMID, v.Key, p.Guest, v.Key))
 	}
 	if len(moves) < len(p.Holds) {
-		return fmt.Sprintf("No operation uses it, and it holds %s. Do not destroy it: find out first which guest these belong to, and hand each over with \"pct move-volume %d KEY --target-vmid GUEST --target-volume KEY\" as root on %s.", holds(p.Holds), g.VMID, p.Node)
+		return fmt.Sprintf("No operation uses it, and it holds %s. Do not destroy it: find out first which guest these belong to, and hand each over with \"%s\" as root on %s.", holds(p.Holds), strings.NewReplacer("%s", "KEY", "%d", "VMID").Replace(handsOver(g.Kind)), p.Node)
 	}
-	return fmt.Sprintf("No operation uses it, and it holds volumes of CT %d. Stop both, compare with the guest's mounts, then: %s%s%s; when it holds nothing any more: pct destroy %d.", p.Guest, root, lift, strings.Join(moves, " && "), g.VMID)
+	return fmt.Sprintf("No operation uses it, and it holds volumes of %s %d. Stop both, compare with the guest's own, then: %s%s%s; when it holds nothing any more: %s destroy %d.", g.Kind, p.Guest, root, lift, strings.Join(moves, " && "), tool(g.Kind), g.VMID)
+}
+
+// handsOver is the command that gives a volume to another guest: from, key, to, key.
+func handsOver(kind guest.Kind) string {
+	if kind == guest.KindVM {
+		return "qm disk move %d %s --target-vmid %d --target-disk %s"
+	}
+	return "pct move-volume %d %s --target-vmid %d --target-volume %s"
 }
 
 // unnamed are the volumes that have an owner and that no guest names. A copy that replication keeps is none.
@@ -183,10 +191,6 @@ func (s *surveyor) unnamed() []UnnamedVolume {
 
 func (v UnnamedVolume) remedy(kind guest.Kind, copied bool) string {
 	where := "As root on " + cmp.Or(v.Node, "any node") + ": "
-	tool := "pct"
-	if kind == guest.KindVM {
-		tool = "qm"
-	}
 	switch {
 	case v.Operation != "":
 		return fmt.Sprintf("%s may be looking for it: go on with the operation first, and touch nothing of it by hand.", v.Operation)
@@ -195,7 +199,7 @@ func (v UnnamedVolume) remedy(kind guest.Kind, copied bool) string {
 	case copied:
 		return fmt.Sprintf("Its guest is on another node, so that it is what a migration or a replication left. %spvesm list %s --vmid %d; when nobody needs it: pvesm free %s.", where, storageOf(v.Volume), v.Owner, v.Volume)
 	case v.Exists == guest.Present:
-		return fmt.Sprintf("%s%s rescan --vmid %d puts it into the guest's configuration as unused, where it can be looked at, mounted or removed.", where, tool, v.Owner)
+		return fmt.Sprintf("%s%s rescan --vmid %d puts it into the guest's configuration as unused, where it can be looked at, mounted or removed.", where, tool(kind), v.Owner)
 	case v.Exists == guest.Absent:
 		return fmt.Sprintf("Its guest does not exist. Look at what it holds; when nobody needs it: %spvesm free %s.", where, v.Volume)
 	}
@@ -269,7 +273,7 @@ func (s *surveyor) problems() []BlockProblem {
 			}
 			add(g, p.Kind.String(), p.Sentence, remedy)
 		}
-		if j := g.Notes.Journal; j != nil && (g.Kind != guest.KindContainer || g.VMID != j.Guest && g.VMID != j.Parking) {
+		if j := g.Notes.Journal; j != nil && g.VMID != j.Guest && g.VMID != j.Parking {
 			add(g, "misplaced", fmt.Sprintf("its notes hold a record of %s, which is about CT %d", j.Operation, j.Guest), "Nobody obeys it. Take it out of the notes by hand.")
 		}
 	}

@@ -20,6 +20,8 @@ const (
 	OperationTakingBack
 	// OperationOverdue: its time is over and nobody said that it stopped: its process is dead.
 	OperationOverdue
+	// OperationAwaitingTrust: all is done, and a person must accept it or have it taken back.
+	OperationAwaitingTrust
 	// OperationStuck: it stopped and waits for a person.
 	OperationStuck
 )
@@ -33,6 +35,8 @@ func (s OperationState) String() string {
 		return "taking_back"
 	case OperationOverdue:
 		return "overdue"
+	case OperationAwaitingTrust:
+		return "awaiting_trust"
 	case OperationStuck:
 		return "stuck"
 	}
@@ -47,6 +51,8 @@ func (s OperationState) verb() string {
 		return "is being taken back"
 	case OperationOverdue:
 		return "was abandoned"
+	case OperationAwaitingTrust:
+		return "is done and waits for a verdict"
 	case OperationStuck:
 		return "stopped"
 	}
@@ -57,11 +63,12 @@ func (s OperationState) verb() string {
 type SurveyedOperation struct {
 	Operation, Kind string
 	Guest, Parking  guest.VMID
-	Label           string // the guest for people
+	Of              guest.Kind // what the guest is
+	Label           string     // the guest for people
 	Node            string
 	State           OperationState
 	Stage           string
-	Index, Of       int
+	Index, Stages   int
 	Error           string
 	Started         int64
 	Updated         int64
@@ -69,7 +76,7 @@ type SurveyedOperation struct {
 	Age             string         // since the record was last written
 	Exists          guest.Presence // the guest, now
 	Holders         []guest.VMID   // whose notes hold a copy of the record
-	Volumes         []HeldVolume   // what is to be kept, and who holds it now
+	Volumes         []HeldVolume   // what is to be kept, and of a VM the old system disks; and who holds it now
 	Backup          string
 	// Reconcile is the argument to paste into the guest's block, to go on.
 	Reconcile string
@@ -83,10 +90,10 @@ func (s *surveyor) readRecords() {
 	newest := map[string]headRecord{}
 	for _, g := range s.f.Guests {
 		j := g.Notes.Journal
-		if j == nil || g.Kind != guest.KindContainer || (g.VMID != j.Guest && g.VMID != j.Parking) {
+		if j == nil || (g.VMID != j.Guest && g.VMID != j.Parking) {
 			continue
 		}
-		if g.VMID == j.Parking {
+		if g.VMID == j.Parking && !j.Replace { // else it is the new VM, and stays
 			s.parking[g.VMID] = j.Guest
 		}
 		name := j.Guest.String() + " " + j.Operation
@@ -95,11 +102,11 @@ func (s *surveyor) readRecords() {
 		if !ok || j.Sequence > have.Sequence {
 			have.Journal = *j
 		}
-		have.holders = holders
+		have.holders, have.kind = holders, g.Kind
 		newest[name] = have
 	}
 	for _, g := range s.f.Guests {
-		if about, ok := strings.CutPrefix(g.Name, ParkingPrefix); ok && g.Kind == guest.KindContainer && s.parking[g.VMID] == 0 {
+		if about, ok := strings.CutPrefix(g.Name, ParkingPrefix); ok && s.parking[g.VMID] == 0 {
 			s.parking[g.VMID], _ = vmid(about)
 		}
 	}
@@ -132,11 +139,11 @@ func (s *surveyor) operations() []SurveyedOperation {
 		}
 		o := SurveyedOperation{
 			Operation: h.Operation, Kind: h.Kind, Guest: h.Guest, Parking: h.Parking, Node: guest.Printable(h.Node), State: s.state(h),
-			Stage: guest.Printable(h.Stage), Index: h.Index, Of: h.Of, Error: guest.Printable(h.Error), Started: h.Started, Updated: h.Updated,
+			Stage: guest.Printable(h.Stage), Index: h.Index, Stages: h.Of, Of: h.kind, Error: guest.Printable(h.Error), Started: h.Started, Updated: h.Updated,
 			Until: h.Until, Age: s.age(h.Updated), Exists: s.exists(h.Guest), Holders: h.holders, Volumes: s.kept(h), Backup: guest.Printable(h.Backup),
 		}
-		o.Label = strings.TrimRight(fmt.Sprintf("CT %d %s", h.Guest, guest.Printable(h.Config["hostname"])), " ")
-		o.Reconcile = fmt.Sprintf("reconcile = { operation = %q, action = \"resume\" }", h.Operation)
+		o.Label = strings.TrimRight(fmt.Sprintf("%s %d %s", h.kind, h.Guest, guest.Printable(h.Config["hostname"]+h.Config["name"])), " ")
+		o.Reconcile = fmt.Sprintf("reconcile = { operation = %q, action = %q }", h.Operation, onward(o.State))
 		o.Remedy = s.remedy(h, o)
 		all = append(all, o)
 	}
@@ -146,8 +153,18 @@ func (s *surveyor) operations() []SurveyedOperation {
 	return all
 }
 
+// onward is the action that ends an operation the way it was meant to end.
+func onward(state OperationState) string {
+	if state == OperationAwaitingTrust {
+		return OpAccept.String()
+	}
+	return OpResume.String()
+}
+
 func (s *surveyor) state(h headRecord) OperationState {
 	switch {
+	case h.State == guest.JournalWaiting:
+		return OperationAwaitingTrust
 	case h.State == guest.JournalStuck:
 		return OperationStuck
 	case s.f.Now > h.Until:
@@ -161,19 +178,26 @@ func (s *surveyor) state(h headRecord) OperationState {
 // kept are the volumes that an operation sets aside, and which guest names each now.
 func (s *surveyor) kept(h headRecord) []HeldVolume {
 	var volumes []HeldVolume
+	for _, d := range h.Disks {
+		if old, err := guest.ParseVolumeID(d.Was); err == nil {
+			v := HeldVolume{Key: guest.Printable(d.Key) + " (old)", Volume: guest.Printable(d.Was)}
+			for _, holder := range []guest.VMID{h.Parking, h.Guest} {
+				if slices.ContainsFunc(s.byID[holder].Named, func(n SectionVolume) bool { return n.ID == old }) {
+					v.Holder, v.Size = holder, s.size(s.byID[holder].Node, old)
+				}
+			}
+			volumes = append(volumes, v)
+		}
+	}
 	for _, p := range h.Parked {
-		m, err := guest.ParseMount(p.Key, p.Value)
-		if err != nil {
+		was, ok := volumeIn(h.kind, p.Key, p.Value)
+		if !ok {
 			continue
 		}
-		v := HeldVolume{Key: guest.Printable(p.Key), Volume: guest.Printable(where(p, m.Source))}
+		v := HeldVolume{Key: guest.Printable(p.Key), Volume: guest.Printable(where(p, was.String()))}
 		for _, holder := range []guest.VMID{h.Parking, h.Guest} {
-			now, err := guest.ParseMount(p.Key, s.byID[holder].Values[p.Key])
-			if err != nil {
-				continue
-			}
-			id, isVolume := now.Volume()
-			if !isVolume {
+			id, ok := volumeIn(h.kind, p.Key, s.byID[holder].Values[p.Key])
+			if !ok {
 				continue
 			}
 			size := s.size(s.byID[holder].Node, id)
@@ -187,6 +211,30 @@ func (s *surveyor) kept(h headRecord) []HeldVolume {
 	return volumes
 }
 
+// volumeIn is the volume that a key's value names, in a guest of a kind.
+func volumeIn(kind guest.Kind, key, value string) (id guest.VolumeID, ok bool) {
+	if kind == guest.KindVM {
+		d, err := guest.ParseDisk(key, value)
+		if err != nil {
+			return guest.VolumeID{}, false
+		}
+		return d.Volume()
+	}
+	m, err := guest.ParseMount(key, value)
+	if err != nil {
+		return guest.VolumeID{}, false
+	}
+	return m.Volume()
+}
+
+// tool is the command that root has for a kind of guest.
+func tool(kind guest.Kind) string {
+	if kind == guest.KindVM {
+		return "qm"
+	}
+	return "pct"
+}
+
 // remedy says how a person goes on with an operation.
 func (s *surveyor) remedy(h headRecord, o SurveyedOperation) string {
 	var text []string
@@ -198,26 +246,33 @@ func (s *surveyor) remedy(h headRecord, o SurveyedOperation) string {
 		say("Its time ended %s and nobody works on it.", utc(h.Until))
 	case OperationStuck:
 		say("Nothing is done to it until a person says so.")
+	case OperationAwaitingTrust:
+		say("The new system runs, and the old system disks stay as the way back until a person has judged it. Accept it when it is good:")
 	}
 	switch o.Exists {
 	case guest.Present:
-		if g := s.byID[h.Guest]; g.Kind == guest.KindVM {
-			say("VMID %d belongs to a VM that the operation did not make: move it to another VMID first.", h.Guest)
+		if g := s.byID[h.Guest]; g.Kind != h.kind {
+			say("VMID %d belongs to a guest that the operation did not make: move it to another VMID first.", h.Guest)
 		}
 	case guest.Absent:
-		say("CT %d does not exist now; do not take its VMID.", h.Guest)
+		say("%s %d does not exist now; do not take its VMID.", h.kind, h.Guest)
 	case guest.PresenceUnknown:
-		say("Whether CT %d exists cannot be seen with this login.", h.Guest)
+		say("Whether %s %d exists cannot be seen with this login.", h.kind, h.Guest)
 	}
 	for _, id := range []guest.VMID{h.Guest, h.Parking} {
 		if g, there := s.byID[id]; there && g.Lock == "create" && g.Bare && o.State != OperationInProgress {
-			say("CT %d is the stub of a create that was killed; no API call removes it. As root on %s: pct unlock %d && pct destroy %d.", id, guest.Printable(g.Node), id, id)
+			say("%s %d is the stub of a create that was killed; no API call removes it. As root on %s: %s unlock %d && %s destroy %d.", g.Kind, id, guest.Printable(g.Node), tool(g.Kind), id, tool(g.Kind), id)
 		}
 	}
-	if lost := unheld(o.Volumes); len(lost) > 0 && s.read(h.Guest) && s.read(h.Parking) {
+	if lost := unheld(o.Volumes); len(lost) > 0 && o.State != OperationAwaitingTrust && s.read(h.Guest) && s.read(h.Parking) {
 		say("No configuration names %s: a move was cut short. A resume finds them; nobody else should touch them.", list(lost))
 	}
-	say("To go on, put this into the block of CT %d and apply:\n\n  %s\n", h.Guest, o.Reconcile)
+	say("To go on, put this into the block of %s %d and apply:\n\n  %s\n", h.kind, h.Guest, o.Reconcile)
+	if h.kind == guest.KindVM {
+		say("Instead of %q: \"rollback\" brings the old system back%s. The plan shows what each would do.", onward(o.State), withData(h))
+		say("When no configuration has the guest any more, import it:\n\n  import {\n    to = pvrx_vm_rebuild.NAME\n    id = \"%d\"\n  }", h.Guest)
+		return strings.Join(text, " ")
+	}
 	way := "\"rollback\" takes it back"
 	if h.Digest != "" || h.New {
 		if way = "there is no way back, since it made no backup"; h.Backup != "" {
@@ -227,6 +282,13 @@ func (s *surveyor) remedy(h headRecord, o SurveyedOperation) string {
 	say("Instead of \"resume\": %s; \"close\" only forgets it. The plan shows what each would do.", way)
 	say("When no configuration has the guest any more, import it:\n\n  import {\n    to = pvrx_container_reinstall.NAME\n    id = \"%d\"\n  }", h.Guest)
 	return strings.Join(text, " ")
+}
+
+func withData(h headRecord) string {
+	if h.Snapshot == "" {
+		return ""
+	}
+	return fmt.Sprintf(", \"rollback_data\" also returns the kept disks to snapshot %s", guest.Printable(h.Snapshot))
 }
 
 // read reports whether a guest is not there, or its configuration was read.

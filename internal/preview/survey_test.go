@@ -139,6 +139,7 @@ func TestSurveyStates(t *testing.T) {
 		{guest.JournalDoing, noon - 60, OperationOverdue, "nobody works on it"},
 		{guest.JournalUndoing, noon - 60, OperationOverdue, "nobody works on it"},
 		{guest.JournalStuck, noon + 60, OperationStuck, "until a person says so"},
+		{guest.JournalWaiting, noon - 60, OperationAwaitingTrust, "action = \"accept\""},
 	} {
 		f, j := parked()
 		j.State, j.Until = c.state, c.until
@@ -380,6 +381,39 @@ func TestSurveyPrintsNoControlCharacters(t *testing.T) {
 	for _, bad := range []string{"\x1b", "\x07", "\u202e"} {
 		if text := strings.ReplaceAll(fmt.Sprintf("%+v", r), "\n", " "); strings.Contains(text, bad) {
 			t.Errorf("%q is in %q", bad, text)
+		}
+	}
+}
+
+func TestSurveySpeaksOfVMsInTheirWords(t *testing.T) {
+	t.Parallel()
+	f := surveyed()
+	vm := f.guest(7131, "id01", "scsi0", "local-lvm:vm-7131-disk-0")
+	vm.Kind, vm.Named = guest.KindVM, []SectionVolume{{Named: guest.Named{Key: "scsi0", ID: volumeID("local-lvm:vm-7131-disk-0")}}}
+	p := f.guest(900013, "pvrx-parking-7131")
+	p.Kind, p.Guard = guest.KindVM, true
+	p.Named = []SectionVolume{{Named: guest.Named{Key: "scsi2", ID: volumeID("tank:vm-900013-disk-0")}}}
+	f.volume("local-lvm:vm-7131-disk-0", 7131)
+	f.volume("tank:vm-900013-disk-0", 900013).Type = guest.StorageZFSPool
+	says(t, only(t, Survey(*f).Parking).Remedy, "volumes of VM 7131", "qm set 900013 --protection 0 && qm disk move 900013 scsi2 --target-vmid 7131 --target-disk scsi2", "qm destroy 900013")
+	f.of(7131).Values["scsi2"] = "tank:vm-7131-disk-0"
+	says(t, only(t, Survey(*f).Parking).Remedy, "qm disk move VMID KEY --target-vmid VMID --target-disk KEY", "Do not destroy it")
+
+	f.of(7131).Notes.Journal = &guest.Journal{
+		Operation: "op-7131-20261201-3f2a", Kind: "replace", Guest: 7131, Parking: 9131, Holder: 7131, Node: "pve1", State: guest.JournalStuck, Stage: "hand over scsi2",
+		Replace: true, Snapshot: "pre-rebuild", Config: map[string]string{"name": "id01"},
+		Parked: []guest.ParkedVolume{{Key: "scsi2", Value: "tank:vm-7131-disk-0,size=40G"}},
+	}
+	fresh := f.guest(9131, "id01")
+	fresh.Kind, fresh.Lock, fresh.Bare = guest.KindVM, "create", true
+	o := only(t, Survey(*f).Operations)
+	if o.Label != "VM 7131 id01" || o.Volumes[0].Holder != 7131 || o.Volumes[0].Key != "scsi2" {
+		t.Errorf("%+v", o)
+	}
+	says(t, o.Remedy, "pvrx_vm_rebuild", "qm unlock 9131 && qm destroy 9131", `"rollback_data" also returns the kept disks to snapshot pre-rebuild`)
+	for _, g := range Survey(*f).Parking {
+		if g.VMID == 9131 {
+			t.Errorf("the new VM is called a parking guest: %+v", g)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func showOperation(o preview.SurveyedOperation) map[string]attr.Value {
 	return map[string]attr.Value{
 		"operation": types.StringValue(o.Operation), "kind": types.StringValue(o.Kind), "vmid": number(int64(o.Guest)), "guest": types.StringValue(o.Label),
 		"guest_exists": known(o.Exists), "node": text(o.Node), "parking_vmid": number(int64(o.Parking)), "status": types.StringValue(o.State.String()),
-		"stage": text(o.Stage), "stage_index": number(int64(o.Index)), "stages": number(int64(o.Of)), "error": text(o.Error),
+		"stage": text(o.Stage), "stage_index": number(int64(o.Index)), "stages": number(int64(o.Stages)), "error": text(o.Error),
 		"started": moment(o.Started), "updated": moment(o.Updated), "until": moment(o.Until), "age": text(o.Age),
 		"volumes": rows(heldType, o.Volumes, showHeld), "backup": text(o.Backup), "reconcile": types.StringValue(o.Reconcile),
 		"remedy": types.StringValue(o.Remedy),
@@ -206,7 +206,7 @@ func (d *operationsSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 				Computed: true, MarkdownDescription: "Some lines for people, most urgent first.",
 			},
 			"operations": list(operationType, "Operations that have a record in a guest's notes. `status`: `in_progress`, `taking_back`, "+
-				"`overdue` (its time is over and its process is dead) or `stuck`. `volumes`: what is to be kept and which guest names it now "+
+				"`overdue` (its time is over and its process is dead), `awaiting_trust` or `stuck`. `volumes`: what is to be kept, and of a VM the old system disks, and which guest names it now "+
 				"(`holder` null: nobody, a move was cut short). `guest_exists` null: cannot be seen. `age`: since the record was last written. "+
 				"`reconcile`: the argument to paste into the guest's block. `remedy`: what to do."),
 			"parking_guests": list(parkingType, "Parking guests, whose each is (`of`), what it `holds` beside its own root file system, and "+

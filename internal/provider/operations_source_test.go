@@ -21,7 +21,7 @@ func (w *world) Survey(_ context.Context, scope recipe.Scope) (preview.Report, e
 	return preview.Report{
 		Operations: []preview.SurveyedOperation{{
 			Operation: "op-5001-20261201-3f2a", Kind: "reinstall", Guest: 5001, Parking: 900012, Label: "CT 5001 web1", State: preview.OperationStuck,
-			Stage: "create", Index: 8, Of: 12, Updated: 1796100000, Age: "2 hours", Exists: guest.Absent, Volumes: held, Reconcile: "reconcile = {}", Remedy: "Go on.",
+			Stage: "create", Index: 8, Stages: 12, Of: guest.KindContainer, Updated: 1796100000, Age: "2 hours", Exists: guest.Absent, Volumes: held, Reconcile: "reconcile = {}", Remedy: "Go on.",
 		}},
 		Parking:  []preview.ParkingGuest{{VMID: 900012, Guest: 5001, Label: "CT 900012 pvrx-parking-5001", Guarded: true, Holds: held[:1], Remedy: "Leave it."}},
 		Unnamed:  []preview.UnnamedVolume{{Volume: "tank:x", Owner: 5009, Exists: guest.PresenceUnknown, Remedy: "Look."}},

@@ -460,4 +460,6 @@ type game struct {
 }
 
 // machineSeeds are those games.
-func machineSeeds() []game { return []game{{1, false}, {5, false}, {108, false}, {120, false}, {83, true}} }
+func machineSeeds() []game {
+	return []game{{1, false}, {5, false}, {108, false}, {120, false}, {83, true}}
+}
