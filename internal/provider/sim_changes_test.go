@@ -30,10 +30,10 @@ func changeCases() map[string]changeCase {
 		}, []string{"mp0"}, true},
 		"a volume was resized": {func(s *simulation) {
 			s.world.SetRawConfig(web, "mp0", strings.Replace(s.world.Config(web)["mp0"], "size=100G", "size=120G", 1))
-		}, []string{"mp0"}, false},
+		}, []string{"mp0"}, true},
 		"an option changed": {func(s *simulation) {
 			s.world.SetRawConfig(web, "mp0", s.world.Config(web)["mp0"]+",ro=1")
-		}, []string{"mp0"}, false},
+		}, []string{"mp0"}, true},
 		"a snapshot was taken": {
 			func(s *simulation) { s.world.Snapshot(web, "monday") },
 			[]string{"Snapshot monday was taken."},
