@@ -384,11 +384,6 @@ func (m *machine) end() {
 
 // play plays one game.
 func (m *machine) play() {
-	defer func() {
-		if r := recover(); r != nil {
-			m.fail("panic: %v", r)
-		}
-	}()
 	m.steps = 3 + m.roll(8, "steps")
 	for range m.steps {
 		switch m.roll(6, "step") {
@@ -462,4 +457,49 @@ type game struct {
 // machineSeeds are those games.
 func machineSeeds() []game {
 	return []game{{1, false}, {5, false}, {108, false}, {120, false}, {83, true}}
+}
+
+// TestB7StartedParkingGuestIsStoppedAgain: the process died while volumes waited, and somebody started the parking guest, or
+// the guest without them. Found by the machine: the way back stopped at a volume in use.
+func TestB7StartedParkingGuestIsStoppedAgain(t *testing.T) {
+	t.Parallel()
+	b := plainScene().base(t)
+	for _, way := range []string{"resume", "rollback"} {
+		for _, protect := range []bool{false, true} {
+			w := b.fresh()
+			c, ctx := w.containerOver(t, &dyingAfter{wire: wire{w: w}, path: "/move_volume"}), context.Background()
+			seen, err := c.Observe(ctx, 5001)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := b.req()
+			req.Planned = seen.Acknowledged
+			if _, err := c.Apply(ctx, req); err == nil {
+				t.Fatal("the process did not die")
+			}
+			m := &machine{b: b, w: w}
+			w.cluster.SetRunning(m.parking(), true)
+			w.cluster.SetRunning(5001, protect)
+			w.cluster.Protect(5001, protect) // then resume cannot go on, and has to take back
+			_, err = w.run(t, b.reconcile(w.journal(t, 5001), way), &wire{w: w})
+			if (err != nil) != protect {
+				t.Errorf("%s, protected %v: %v", way, protect, err)
+			}
+			w.cluster.Protect(5001, false)
+			for range 2 {
+				if j := w.journal(t, 5001); j != nil {
+					_, err = w.run(t, b.reconcile(j, way), &wire{w: w})
+				}
+			}
+			if j := w.journal(t, 5001); j != nil {
+				t.Errorf("%s, protected %v: stands at %s: %v", way, protect, j.Stage, err)
+			}
+			if lost := append(w.lost(), w.orphaned()...); len(lost) > 0 {
+				t.Errorf("%s, protected %v: %v", way, protect, lost)
+			}
+			if !w.cluster.Running(5001) || m.parking() != 0 {
+				t.Errorf("%s, protected %v: running %v, parking guest %d", way, protect, w.cluster.Running(5001), m.parking())
+			}
+		}
+	}
 }

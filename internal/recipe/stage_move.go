@@ -15,12 +15,22 @@ func (o *operation) park(i int) stage.Stage {
 	return stage.Stage{
 		Name: "park " + o.j.Parked[i].Key,
 		Do: func(ctx context.Context) error {
+			if err := o.halt(ctx, o.parking); err != nil { // somebody started it: it would run on the kept data (hazard B7)
+				return err
+			}
 			if err := o.handOver(ctx, i, o.guest, o.parking); err != nil {
 				return fmt.Errorf("cannot set %s aside: %w", o.j.Parked[i].Key, err)
 			}
 			return nil
 		},
-		Undo: func(ctx context.Context) error { return o.handOver(ctx, i, o.parking, o.guest) },
+		Undo: func(ctx context.Context) error {
+			for _, ref := range []guest.Ref{o.parking, o.guest} { // the guest is started again once it has all its data
+				if err := o.halt(ctx, ref); err != nil {
+					return err
+				}
+			}
+			return o.handOver(ctx, i, o.parking, o.guest)
+		},
 		Seen: o.movedTo(i, func() (guest.Ref, guest.Ref) { return o.guest, o.parking }),
 	}
 }
