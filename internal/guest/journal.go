@@ -38,6 +38,7 @@ type Journal struct {
 	Doomed  []string          `json:"doomed,omitempty"`  // volume ids that the preview showed as erased
 	Refs    []string          `json:"refs,omitempty"`    // keys put back by reference: other guests' volumes, host paths
 	Snaps   []string          `json:"snaps,omitempty"`   // snapshots that are deleted, with consent
+	Keep    int               `json:"keep,omitempty"`    // how many archives of ours stay; 0 means all
 	Archive string            `json:"to,omitempty"`      // storage of the operation's own backup, when one is asked for
 	Config  map[string]string `json:"config"`            // the guest's whole configuration, but for notes and digest
 	Parked  []ParkedVolume    `json:"parked,omitempty"`  // in the order they are moved

@@ -38,4 +38,8 @@ type Rootfs struct {
 }
 
 // Backup asks for an archive before anything else happens.
-type Backup struct{ Storage, Mode string }
+type Backup struct {
+	Storage, Mode string
+	Compress      string // Proxmox's word; "" means zstd
+	Keep          int    // how many archives of ours stay, this one included; 0 means all
+}

@@ -74,9 +74,9 @@ func (m *guestModel) wantCommon(ctx context.Context) (w wanted, diags diag.Diagn
 	w.Timeout = duration(t.Operation, operationTime)
 
 	if !m.HealthCheck.IsNull() {
-		var h healthModel
-		diags.Append(part(ctx, m.HealthCheck, &h)...)
-		w.health = wantHealth(h)
+		health, more := healthOf(ctx, m.HealthCheck)
+		diags.Append(more...)
+		w.health = health
 	}
 	if !m.Reconcile.IsNull() {
 		var r reconcileModel
@@ -91,11 +91,11 @@ func wantBackup(b backupModel) *preview.Backup {
 	if mode == "" {
 		mode = "snapshot"
 	}
-	return &preview.Backup{Storage: b.Storage.ValueString(), Mode: mode}
+	return &preview.Backup{Storage: b.Storage.ValueString(), Mode: mode, Compress: b.Compress.ValueString(), Keep: int(b.Keep.ValueInt64())}
 }
 
 func wantHealth(h healthModel) *recipe.Health {
-	health := &recipe.Health{Timeout: duration(h.Timeout, healthTime)}
+	health := &recipe.Health{Timeout: duration(h.Timeout, healthTime), RunningFor: duration(h.RunningFor, 0)}
 	if h.TCP != nil {
 		health.TCP, health.Host = int(h.TCP.Port.ValueInt64()), h.TCP.Address.ValueString()
 	}

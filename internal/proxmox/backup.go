@@ -2,8 +2,10 @@ package proxmox
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
@@ -87,4 +89,31 @@ func archiveName(log []string) string {
 func notesTemplate(notes string) string {
 	one := strings.NewReplacer(`\`, `\\`, "\r", "", "\n", `\n`, "{{", "{ {").Replace(notes)
 	return shorten(one, 1024)
+}
+
+// RemoveArchive deletes an archive that an operation of pvrx made of the guest, as its notes say; its protection goes first.
+// Any other archive is refused: nobody's last good backup goes by mistake.
+func (h *Host) RemoveArchive(ctx context.Context, ref guest.Ref, archive guest.VolumeID) error {
+	op := fmt.Sprintf("delete archive %s of %s", archive, describe(ref))
+	rows, err := h.Content(ctx, ref.Node, archive.Storage, ref.VMID)
+	if err != nil {
+		return asError(err, op)
+	}
+	at := slices.IndexFunc(rows, func(row guest.StoredVolume) bool { return row.ID == archive })
+	if at < 0 {
+		return nil // gone
+	}
+	if row := rows[at]; row.Content != "backup" || row.Owner != ref.VMID || !strings.HasPrefix(row.Notes, "pvrx op-") {
+		return refuse(op, ref, guest.OutcomeRefused, "it is not an archive that pvrx made of this guest")
+	}
+	r := request{
+		op: op, ref: ref, method: http.MethodPut, params: map[string]any{"protected": "0"},
+		path: path(append([]string{"nodes", ref.Node, "storage", archive.Storage, "content"}, strings.Split(archive.String(), "/")...)...),
+	}
+	if err := h.change(ctx, r); err != nil {
+		return err
+	}
+	r.method, r.params, r.announced = http.MethodDelete, nil, []string{r.path}
+	_, err = h.run(ctx, job{request: r, types: []string{"imgdel"}, id: archive.Storage})
+	return err
 }

@@ -94,12 +94,14 @@ type Stop struct {
 
 // Health is a probe that must succeed before an operation counts as done.
 type Health struct {
-	TCP     int // port, 0 for none
-	HTTP    *HTTPProbe
-	SSH     int    // port of an SSH server that must greet, 0 for none
-	Agent   bool   // of a VM: its guest agent must answer
-	Host    string // address to probe; "" takes the guest's own
-	Timeout time.Duration
+	TCP   int // port, 0 for none
+	HTTP  *HTTPProbe
+	SSH   int    // port of an SSH server that must greet, 0 for none
+	Agent bool   // of a VM: its guest agent must answer
+	Host  string // address to probe; "" takes the guest's own
+	// RunningFor is how long the guest must be seen running without a stop.
+	RunningFor time.Duration
+	Timeout    time.Duration
 }
 
 // HTTPProbe asks for a page and expects a status.

@@ -120,7 +120,7 @@ func (e stubError) Error() string {
 	if e.ref.Kind == guest.KindVM {
 		tool = "qm"
 	}
-	return fmt.Sprintf("%s %d is the unfinished stub of a create that was killed, locked for ever: as root on %s run: %s unlock %d && %s destroy %d", e.ref.Kind, e.ref.VMID, e.ref.Node, tool, e.ref.VMID, tool, e.ref.VMID)
+	return fmt.Sprintf("%s %d is the stub of a create or a destroy that was killed, locked for ever: as root on %s run: %s unlock %d && %s destroy %d", e.ref.Kind, e.ref.VMID, e.ref.Node, tool, e.ref.VMID, tool, e.ref.VMID)
 }
 
 // makes is the type of the task that makes a guest in this operation.

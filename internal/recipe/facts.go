@@ -108,11 +108,8 @@ func (g *gathering) storages(ctx context.Context) error {
 	}
 	wait.Wait()
 	for _, row := range g.f.Volumes {
-		if row.Parent == "" {
-			continue
-		}
-		if base, err := guest.ParseVolumeID(row.Parent); err == nil {
-			g.f.Linked[base] = append(g.f.Linked[base], row.Owner)
+		if v, err := guest.ReadVolume(g.f.Storages[row.ID.Storage].Type, row.ID); err == nil && v.Linked {
+			g.f.Linked[v.Base] = append(g.f.Linked[v.Base], row.Owner)
 		}
 	}
 	g.f.TemplateKnown = guest.PresenceUnknown

@@ -150,7 +150,7 @@ func (g *gathering) parking(ctx context.Context) error {
 // The default range of spare VMIDs.
 const (
 	defaultParkingFrom guest.VMID = 900000
-	defaultParkingTo   guest.VMID = 909999
+	defaultParkingTo   guest.VMID = 900999
 )
 
 // chooseParking finds a VMID for a parking guest: in the range, in use by nobody, and free of everything that a guest with

@@ -46,7 +46,13 @@ func (o *operation) probe() (*Health, error) {
 // healthy asks the probe until it succeeds or its time ends. Health is what the probe says, never "running".
 func (o *operation) healthy(ctx context.Context) error {
 	h, err := o.probe()
-	if err != nil || h == nil {
+	if err != nil {
+		return err
+	}
+	if h == nil {
+		return o.seenRunning(ctx)
+	}
+	if err := o.runningFor(ctx, h.RunningFor); err != nil {
 		return err
 	}
 	limit := h.Timeout
@@ -68,6 +74,29 @@ func (o *operation) healthy(ctx context.Context) error {
 	}
 }
 
+// seenRunning is the health of a guest that nobody gave a probe for.
+func (o *operation) seenRunning(ctx context.Context) error {
+	running, _, err := o.host.Running(ctx, o.subject())
+	if err == nil && !running {
+		err = fmt.Errorf("%s %d was started and does not run", o.subject().Kind, o.subject().VMID)
+	}
+	return err
+}
+
+// runningFor watches the guest for a while: one that stops in that time is not healthy.
+func (o *operation) runningFor(ctx context.Context, d time.Duration) error {
+	until := o.c.now().Add(d)
+	for d > 0 && o.c.now().Before(until) {
+		if err := o.seenRunning(ctx); err != nil {
+			return fmt.Errorf("not running for %s: %w", d, err)
+		}
+		if err := o.c.sleep(ctx, min(d, 5*time.Second)); err != nil {
+			return err
+		}
+	}
+	return o.seenRunning(ctx)
+}
+
 func (o *operation) askProbe(ctx context.Context, h Health) error {
 	if h.Agent {
 		if err := o.host.PingAgent(ctx, o.subject()); err != nil {
@@ -76,6 +105,9 @@ func (o *operation) askProbe(ctx context.Context, h Health) error {
 		if h.TCP == 0 && h.SSH == 0 && h.HTTP == nil {
 			return nil
 		}
+	}
+	if h.TCP == 0 && h.SSH == 0 && h.HTTP == nil {
+		return o.seenRunning(ctx)
 	}
 	host := h.Host
 	if host == "" {
@@ -185,5 +217,5 @@ func (o *operation) address(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return "", errors.Join(fmt.Errorf("%s %d has no address to probe yet; health_check.host would name one", o.guest.Kind, o.subject().VMID), err)
+	return "", errors.Join(fmt.Errorf("%s %d has no address to probe yet; the probe's argument address would name one", o.guest.Kind, o.subject().VMID), err)
 }

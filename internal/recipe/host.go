@@ -114,6 +114,8 @@ type Writer interface {
 	Stop(ctx context.Context, ref guest.Ref) error
 	// Backup makes a protected archive that prunes nothing and returns its volume id.
 	Backup(ctx context.Context, b Backup) (guest.VolumeID, error)
+	// RemoveArchive deletes an archive that an operation made of the guest, its protection first. The port refuses any other.
+	RemoveArchive(ctx context.Context, ref guest.Ref, archive guest.VolumeID) error
 	// SetFirewall replaces a guest's firewall by what is given and verifies it by reading it back.
 	SetFirewall(ctx context.Context, ref guest.Ref, fw guest.Firewall) error
 	// AddToPool puts a guest into a pool.

@@ -50,7 +50,7 @@ const (
 	finishTime = 4 * time.Hour
 	lockBefore = 2 * time.Minute
 	lockAfter  = 1 * time.Hour
-	stopTime   = 3 * time.Minute
+	stopTime   = time.Minute // Proxmox's own
 )
 
 func (c *Container) now() time.Time {
@@ -115,7 +115,7 @@ func (c *Container) begin(req Request, seen Observation, facts preview.Facts, ju
 		o.j.Spent = seen.Contract.Spent
 	}
 	if want.Backup != nil {
-		o.j.Archive = want.Backup.Storage
+		o.j.Archive, o.j.Keep = want.Backup.Storage, want.Backup.Keep
 	}
 	for _, s := range facts.Guest.Snapshots {
 		o.j.Snaps = append(o.j.Snaps, s.Name)

@@ -666,3 +666,61 @@ func TestRollbackWithoutArchiveIsRefused(t *testing.T) {
 }
 
 var _ = errors.New
+
+// backup.keep: older archives of ours go when the operation is done, newest first kept; nobody else's does.
+func TestOldArchivesOfOursAreThinnedOut(t *testing.T) {
+	w := plainWorld()
+	other := w.cluster.Backup(5001, "local", "nightly", true)
+	older := w.cluster.Backup(5001, "local", "pvrx op-5001-20260101-0001", true)
+	want := wants()
+	want.Allow = []string{"protected_backup"}
+	want.Backup = &preview.Backup{Storage: "local", Mode: "snapshot", Keep: 1}
+	w.cluster.SetRights("ci@pve!pvrx", "/storage", rights()["/storage"]...)
+	result, err := w.apply(t, recipe.Request{Want: want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, stays := range map[string]bool{other: true, older: false, result.Backup: true} {
+		if _, there := w.cluster.Volume(id); there != stays {
+			t.Errorf("archive %s: there=%v, wanted %v (%q)", id, there, stays, result.Warnings)
+		}
+	}
+	w.finished(t)
+}
+
+// health_check.running_for: a guest that stops in that time is not healthy, and one without a probe must be seen running.
+func TestRunningForIsWatched(t *testing.T) {
+	for _, health := range []*recipe.Health{{RunningFor: 30e9}, nil} {
+		w := plainWorld()
+		w.server.Inject(pvesim.Fault{Kind: pvesim.FaultWorldAfter, Method: "POST", Path: `/lxc/5001/status/start$`, World: func(c *pvesim.Cluster) { c.SetRunning(5001, false) }})
+		result, err := w.apply(t, recipe.Request{Want: wants(), Health: health})
+		if err == nil || result.Stage != "start" || !strings.Contains(err.Error(), "does not run") {
+			t.Fatalf("health %v: stopped at %q: %v", health, result.Stage, err)
+		}
+		if _, err := w.reconcile(t, wants(), result.Operation, "resume"); err != nil {
+			t.Fatal(err)
+		}
+		w.finished(t)
+	}
+}
+
+// A destroy that died after the volumes leaves a stub that only root can remove: the error says how, and the operation goes
+// on from there.
+func TestStubOfADestroyIsNamed(t *testing.T) {
+	for _, at := range []string{"volumes-freed", "access-removed"} {
+		w := plainWorld()
+		w.server.Inject(pvesim.Fault{Kind: pvesim.FaultTaskKill, At: at, Method: "DELETE", Path: `/lxc/5001$`})
+		result, err := w.apply(t, recipe.Request{Want: wants()})
+		if err == nil || result.Status != recipe.StatusNeedsReconcile {
+			t.Fatalf("%s: %v", result.Status, err)
+		}
+		if _, err = w.reconcile(t, wants(), result.Operation, "resume"); err == nil || !strings.Contains(err.Error(), "pct unlock 5001 && pct destroy 5001") {
+			t.Fatalf("killed when %s: %v", at, err)
+		}
+		w.cluster.RemoveGuest(5001) // what that command does
+		if _, err = w.reconcile(t, wants(), result.Operation, "resume"); err != nil {
+			t.Fatalf("killed when %s: %v", at, err)
+		}
+		w.finished(t)
+	}
+}

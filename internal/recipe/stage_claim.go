@@ -14,7 +14,7 @@ func (o *operation) backUp() stage.Stage {
 	return stage.Stage{
 		Name: "back up",
 		Do: func(ctx context.Context) error {
-			b := Backup{Ref: o.guest, Storage: o.j.Archive, Mode: o.req.Want.Backup.Mode, Notes: "pvrx " + o.j.Operation}
+			b := Backup{Ref: o.guest, Storage: o.j.Archive, Mode: o.req.Want.Backup.Mode, Compress: o.req.Want.Backup.Compress, Notes: "pvrx " + o.j.Operation}
 			for _, p := range o.j.Parked {
 				if m, err := guest.ParseMount(p.Key, p.Value); err == nil && m.Path != "" && m.Path != "-" {
 					b.Exclude = append(b.Exclude, m.Path+"/?*")
@@ -63,10 +63,13 @@ func (o *operation) claim() stage.Stage {
 			if err != nil {
 				return stage.Unclear, err
 			}
-			if o.ours(config, o.guest.VMID) {
-				return stage.Whole, nil
+			switch {
+			case !o.ours(config, o.guest.VMID):
+				return stage.None, nil
+			case o.claimedAs(config) != nil:
+				return stage.Partly, nil // claimed, and not the guest that was judged
 			}
-			return stage.None, nil
+			return stage.Whole, nil
 		},
 	}
 }
@@ -101,6 +104,11 @@ func (o *operation) doClaim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return o.claimedAs(config)
+}
+
+// claimedAs compares the guest with what was judged before the claim: from the claim on nobody else installs it.
+func (o *operation) claimedAs(config guest.Config) error {
 	if diff := o.preview.Acknowledged.Compare(preview.Acknowledge(guest.Guest{Ref: o.guest, Config: config})); len(diff) > 0 {
 		return changedError{when: "while it was being claimed", diff: diff}
 	}

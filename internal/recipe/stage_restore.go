@@ -1,12 +1,15 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/stage"
 )
 
@@ -307,6 +310,7 @@ func (o *operation) doSettle(ctx context.Context) error {
 	if err := o.leaveParking(ctx); err != nil {
 		return err
 	}
+	o.thinOut(ctx)
 	o.reportLeftovers(ctx)
 	err = o.editNotes(ctx, o.guest, func(n *guest.Notes) (bool, error) {
 		if n.Journal == nil || n.Journal.Operation != o.j.Operation {
@@ -383,6 +387,31 @@ func (o *operation) contract() guest.Contract {
 	return guest.Contract{
 		Version: 1, Guest: o.subject().VMID, Instance: o.j.Operation, Operation: o.j.Operation, Installed: o.j.Wanted,
 		Spent: spent, At: o.c.now().Unix(),
+	}
+}
+
+// thinOut removes older archives that operations of ours made of the guest, when the configuration says how many stay. What
+// it cannot remove it reports: the operation is done all the same.
+func (o *operation) thinOut(ctx context.Context) {
+	if o.j.Keep <= 0 || o.j.Archive == "" {
+		return
+	}
+	rows, err := o.host.Content(ctx, o.guest.Node, o.j.Archive, o.guest.VMID)
+	if err != nil {
+		o.warn("older archives on %s could not be listed: %s", o.j.Archive, err)
+		return
+	}
+	rows = slices.DeleteFunc(rows, func(row guest.StoredVolume) bool {
+		return row.Content != "backup" || row.Owner != o.guest.VMID || !preview.OurBackup(row)
+	})
+	slices.SortFunc(rows, func(a, b guest.StoredVolume) int { return cmp.Compare(b.Created, a.Created) })
+	for _, row := range rows[min(o.j.Keep, len(rows)):] {
+		if row.ID.String() == o.j.Backup {
+			continue
+		}
+		if err := o.host.RemoveArchive(ctx, o.guest, row.ID); err != nil {
+			o.warn("older archive %s could not be removed: %s", row.ID, err)
+		}
 	}
 }
 

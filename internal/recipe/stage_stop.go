@@ -34,6 +34,9 @@ func (o *operation) stop() stage.Stage {
 				return stage.Partly, nil
 			}
 		}
+		if o.compare(config, "while it was being stopped") != nil {
+			return stage.Partly, nil // stopped, and not the guest that was judged
+		}
 		return stage.Whole, nil
 	}}
 }

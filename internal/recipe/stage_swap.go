@@ -38,10 +38,12 @@ func (o *operation) guard() stage.Stage {
 			switch {
 			case err != nil:
 				return stage.Unclear, err
-			case config.Values["protection"] == "1" && config.Values["entrypoint"] == noStart:
-				return stage.Whole, nil
+			case config.Values["protection"] != "1" || config.Values["entrypoint"] != noStart:
+				return stage.None, nil
+			case o.guarded(ctx) != nil:
+				return stage.Partly, nil // guarded, and something is missing that is to be guarded
 			}
-			return stage.None, nil
+			return stage.Whole, nil
 		},
 	}
 }
@@ -114,6 +116,9 @@ func (o *operation) doDestroy(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if config.Values["lock"] == "destroyed" && o.j.Digest != "" {
+		return stubError{ref: o.guest} // a destroy that died after the volumes: nothing of the guest is left but this
 	}
 	doomed, err := o.lastLook(ctx, config)
 	if err != nil {

@@ -119,7 +119,8 @@ func (w *world) containerOver(t testing.TB, transport http.RoundTripper) *recipe
 	t.Helper()
 	n := 0
 	return &recipe.Container{
-		Host:           w.host(t, transport),
+		Host:        w.host(t, transport),
+		ParkingFrom: 900000, ParkingTo: 909999,
 		PatienceBefore: 20 * time.Millisecond, PatienceAfter: 60 * time.Millisecond,
 		Clock:  func() time.Time { return w.clock },
 		Random: func() string { n++; return fmt.Sprintf("%04x%04x", n, time.Now().UnixNano()&0xffff) },
