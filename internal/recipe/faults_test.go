@@ -126,6 +126,7 @@ func TestFaultsRequests(t *testing.T) {
 		j := jobs[i]
 		w := b.fresh()
 		fault := j.way.fault
+		w.stalls = fault.Kind == pvesim.FaultHang || fault.Kind == pvesim.FaultHangAfter
 		if j.mut {
 			fault.Mutation = j.at
 		} else {
@@ -281,6 +282,7 @@ func TestFaultsPairs(t *testing.T) {
 		for range 2 {
 			y := all[random.IntN(len(all))]
 			fault := y.fault
+			w.stalls = w.stalls || fault.Kind == pvesim.FaultHang || fault.Kind == pvesim.FaultHangAfter
 			fault.Mutation = 1 + random.IntN(b.muts)
 			w.server.Inject(fault)
 			name += fmt.Sprintf(" %s at change %d;", y.name, fault.Mutation)

@@ -39,6 +39,7 @@ type world struct {
 	server  *pvesim.Server
 	token   string
 	clock   time.Time
+	stalls  bool // requests are given up soon
 	kept    map[string]map[string]string // identity -> content of what must survive
 }
 
@@ -96,7 +97,7 @@ func newWorld() *world {
 func (w *world) host(t testing.TB, transport http.RoundTripper) *proxmox.Host {
 	t.Helper()
 	h, err := proxmox.Connect(context.Background(), proxmox.Settings{
-		Endpoints: []string{"https://pve1:8006"}, APIToken: w.token, Transport: transport, Pace: fast(),
+		Endpoints: []string{"https://pve1:8006"}, APIToken: w.token, Transport: transport, Pace: w.pace(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,10 +105,19 @@ func (w *world) host(t testing.TB, transport http.RoundTripper) *proxmox.Host {
 	return h
 }
 
+// pace is quick where it can be. A request has long on a busy machine, but where a test wants it to stall.
+func (w *world) pace() proxmox.Pace {
+	p := fast()
+	if w.stalls {
+		p.Request = 400 * time.Millisecond
+	}
+	return p
+}
+
 func fast() proxmox.Pace {
 	const ms = time.Millisecond
 	return proxmox.Pace{
-		Request: 1500 * ms, PollFirst: 10 * time.Microsecond, PollMost: ms, LockFirst: 10 * time.Microsecond, LockMost: ms,
+		Request: 20 * time.Second, PollFirst: 10 * time.Microsecond, PollMost: ms, LockFirst: 10 * time.Microsecond, LockMost: ms,
 		Locked: 20 * ms, Blind: 100 * ms, Find: 20 * ms, Grace: 500 * ms, Settle: 50 * ms,
 	}
 }
