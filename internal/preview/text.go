@@ -90,6 +90,9 @@ func (j *judge) summary(what string, p Preview) string {
 		if v.Mount == MountDropped && v.Data != DataErased {
 			droppedMounts++
 		}
+		if j.w.VM != nil && v.Data == DataKept && v.Size == 0 {
+			continue // a CD-ROM is no data
+		}
 		switch v.Data {
 		case DataErased:
 			erased = append(erased, v.Key)
@@ -102,7 +105,11 @@ func (j *judge) summary(what string, p Preview) string {
 	}
 	var parts []string
 	if len(erased) > 0 {
-		parts = append(parts, fmt.Sprintf("erases %s (%s)", list(erased), erasedBytes.GiB()))
+		verb := "erases"
+		if p.Operation == OpRebuild || p.Operation == OpReplace {
+			verb = "sets aside until accept"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", verb, list(erased), erasedBytes.GiB()))
 	}
 	if len(kept) > 0 {
 		parts = append(parts, fmt.Sprintf("keeps %s (%s)", plural(len(kept), "volume"), keptBytes.GiB()))

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 )
@@ -18,6 +19,7 @@ func VM(f Facts, w Want) Preview {
 		j.judgeBusy()
 		j.judgeSuspended()
 		j.judgeStateBackend()
+		j.judgeUUID()
 		j.judgeShared()
 		j.judgeVMStorages()
 		j.judgeSystemDisks()
@@ -103,6 +105,19 @@ func (j *judge) judgeStateBackend() {
 			Code: CodeHoldsState, Subject: b.String(), Attribute: "guards.state_backend_vmid", Found: fmt.Sprintf("VM %d holds the state of this run, which would be cut off half-way.", b),
 			Remedy: "Run this one VM with the state somewhere else.",
 		})
+	}
+}
+
+// judgeUUID asks whether the provider runs inside the VM, whose smbios uuid its machine would then have.
+func (j *judge) judgeUUID() {
+	for part := range strings.SplitSeq(j.f.Guest.Config.Values["smbios1"], ",") {
+		uuid, named := strings.CutPrefix(part, "uuid=")
+		if named && j.f.Self.UUID != "" && strings.EqualFold(uuid, j.f.Self.UUID) {
+			j.block(Blocker{
+				Code: CodeRunningInsideTarget, Subject: "smbios1", Found: fmt.Sprintf("This machine has the uuid %s: it is VM %d.", uuid, j.id()),
+				Remedy: "Run this from another machine.",
+			})
+		}
 	}
 }
 

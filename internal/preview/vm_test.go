@@ -121,6 +121,8 @@ func vmReasons() []reason {
 		{code: CodeStorageUnavailable, name: "a kept disk's storage (A6)", make: func(f *Facts, _ *Want) { s := f.Storages["tank"]; s.Active = false; f.Storages["tank"] = s }},
 		{code: CodeBackupWindow, name: "a job starts (A4)", make: func(f *Facts, _ *Want) { f.Jobs.Value = []BackupJob{{ID: "nightly", NextRun: f.Now + 60, All: true}} }},
 		{code: CodeTaskRunning, name: "a job over many (B2)", make: func(f *Facts, _ *Want) { f.Tasks.Value = []Task{{UPID: "UPID:x", Type: "vzdump", User: "root@pam"}} }},
+		{code: CodeRunningInsideTarget, name: "our uuid", make: func(f *Facts, _ *Want) { f.Self.UUID = "7F2C" }},
+		{code: CodeRunningInsideTarget, name: "our MAC", make: func(f *Facts, _ *Want) { f.Self.MACs = []string{"bc:24:11:00:71:31"} }},
 		{code: CodeGuestWrongType, name: "a container", make: func(f *Facts, _ *Want) { f.WrongType = true }},
 		{code: CodeNameMismatch, name: "another name", make: func(_ *Facts, w *Want) { w.Name = "id02" }},
 		{code: CodeProtected, name: "protection", make: func(f *Facts, _ *Want) { f.set("protection", "1") }},

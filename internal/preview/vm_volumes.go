@@ -108,8 +108,10 @@ func (j *judge) decideVM() {
 			j.refer(v)
 		case system:
 			v.set(DataErased, MountRecreated, "set aside as the way back; accept erases it")
+			v.Path = "until accept"
 		case consent[v.key]:
 			v.set(DataErased, MountDropped, "erase names it; set aside as the way back, accept erases it")
+			v.Path = "until accept"
 		case j.replacing():
 			j.decideHandedOver(v)
 		default:

@@ -43,7 +43,7 @@ func computedAttributes() map[string]schema.Attribute {
 		"status": schema.StringAttribute{
 			Computed: true,
 			MarkdownDescription: "`ready`, `in_progress`, `needs_reconcile` (an operation stopped half-way; see `last_operation` and " +
-				"`reconcile`) or `rolled_back`.",
+				"`reconcile`), `awaiting_trust` (a VM's rebuild is done and waits for a verdict) or `rolled_back`.",
 		},
 		"node": schema.StringAttribute{
 			Computed:            true,
@@ -53,7 +53,7 @@ func computedAttributes() map[string]schema.Attribute {
 			Computed:            true,
 			MarkdownDescription: "What the guest was made from, as its own notes record it. Null when nothing is recorded.",
 			Attributes: map[string]schema.Attribute{
-				"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Volume id of the template."},
+				"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Volume id of the template; of a VM, what each system disk was made from."},
 				"triggers":       schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "The triggers then."},
 				"rootfs_storage": schema.StringAttribute{Computed: true, MarkdownDescription: "Storage of the root file system."},
 				"when":           schema.StringAttribute{Computed: true, MarkdownDescription: "Time of the install, RFC 3339 in UTC."},

@@ -46,7 +46,7 @@ func (m *containerReinstallModel) want(ctx context.Context, w *wanted) (diags di
 
 // recorded is the wanted install as the contract would say it.
 func (w *wanted) recorded() guest.Install {
-	return guest.Install{Template: w.Template, Triggers: w.Triggers, RootfsStorage: w.Rootfs.Storage}
+	return w.Install()
 }
 
 // part reads an optional object; null and unknown leave target as it is.

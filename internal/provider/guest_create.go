@@ -66,7 +66,7 @@ func (r *guestResource[M, P]) adoptable(plan *guestModel, w wanted, seen recipe.
 	at0 := path.Root("vmid")
 	switch {
 	case seen.WrongType:
-		diags.AddAttributeError(at0, name+" is not a container (guest_wrong_type)",
+		diags.AddAttributeError(at0, name+" is not a "+r.kind.noun()+" (guest_wrong_type)",
 			fmt.Sprintf("VMID %s belongs to a guest of another kind. Correct vmid.", plan.id()))
 	case seen.Presence == guest.Absent && seen.Journal == nil:
 		diags.AddAttributeError(at0, name+" does not exist (guest_missing)",

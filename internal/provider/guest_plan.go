@@ -60,7 +60,7 @@ func (r *guestResource[M, P]) planUpdate(ctx context.Context, req resource.Modif
 	if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
 		return
 	}
-	if plan.id() != state.id() {
+	if plan.id() != state.id() && (r.kind.moves == nil || !r.kind.moves(&prior, &configured)) {
 		resp.Diagnostics.AddAttributeError(path.Root("vmid"),
 			fmt.Sprintf("%s: vmid cannot change to %s", r.called(state, recipe.Observation{}), plan.id()),
 			fmt.Sprintf("This resource is guest %s, and another guest is another resource. Put vmid back, or remove this block (the "+

@@ -28,6 +28,16 @@ type kind[M any] struct {
 	fill func(m *M, seen recipe.Observation)
 	// decisive are the kind's own arguments that must be known at plan.
 	decisive func(m *M) map[string]attr.Value
+	// moves reports whether another vmid is more than a mistake; nil: it never is.
+	moves func(from, to *M) bool
+}
+
+// noun is the kind of guest for people.
+func (k kind[M]) noun() string {
+	if k.guest == guest.KindVM {
+		return "virtual machine"
+	}
+	return "container"
 }
 
 // modelOf ties a kind's model to the common one.
@@ -124,7 +134,7 @@ func (r *guestResource[M, P]) importable(state *guestModel, seen recipe.Observat
 	name := r.called(state, seen)
 	switch {
 	case seen.WrongType:
-		diags.AddError(name+" is not a container",
+		diags.AddError(name+" is not a "+r.kind.noun(),
 			fmt.Sprintf("VMID %s belongs to a guest of another kind. Correct the id of the import.", state.id()))
 	case seen.Journal != nil:
 		// An operation is open: importing is how a lost state finds its way back to it.
@@ -157,8 +167,12 @@ func (r *guestResource[M, P]) show(state *guestModel, seen recipe.Observation) {
 // statusOf is a guest's status as it was seen, given the one that is recorded.
 func statusOf(seen recipe.Observation, before recipe.Status) recipe.Status {
 	if j := seen.Journal; j != nil {
-		if j.State == guest.JournalStuck {
+		switch j.State {
+		case guest.JournalStuck:
 			return recipe.StatusNeedsReconcile
+		case guest.JournalWaiting:
+			return recipe.StatusAwaitingTrust
+		case guest.JournalDoing, guest.JournalUndoing:
 		}
 		return recipe.StatusInProgress
 	}

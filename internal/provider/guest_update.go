@@ -119,7 +119,10 @@ func (r *guestResource[M, P]) enter(ctx context.Context, w wanted, state *guestM
 func (r *guestResource[M, P]) mayOperate(w wanted, m memo, state *guestModel) bool {
 	pending, installed := recipe.Pending(m.observation(), w.recorded(), installedFrom(state.Installed))
 	larger := w.Rootfs.Size.CeilMiB() > m.RootfsSize && m.RootfsSize > 0
-	return m.Open != nil || ((pending || larger) && !(w.Adopt && installed == nil))
+	if m.Open != nil && m.Open.Waiting && w.reconcile == nil && !pending && w.VMID == state.id() {
+		return false
+	}
+	return m.Open != nil || w.VMID != state.id() || ((pending || larger) && !(w.Adopt && installed == nil))
 }
 
 // operate runs the operation within its time, which starts now.
@@ -158,7 +161,7 @@ func (r *guestResource[M, P]) failed(name string, v verdict, result recipe.Resul
 		where = called(r.kind.guest, v.want.VMID, "") + " does not exist now."
 	}
 	if result.Parking != 0 {
-		where += fmt.Sprintf(" What was set aside waits on CT %s; do not delete or start it.", result.Parking)
+		where += fmt.Sprintf(" What was set aside waits on %s %s; do not delete or start it.", r.kind.guest, result.Parking)
 	}
 	diags.AddError(name+": an operation stopped half-way (needs_reconcile)", stands+"\n"+where+
 		"\nNothing else will be done to it until you say so:\n\n"+reconcileLine(result.Operation, "resume")+"\n\nor \"rollback\" or \"close\".")

@@ -40,6 +40,8 @@ type openOperation struct {
 	ID     string `json:"id"`
 	Stage  string `json:"stage,omitempty"`
 	Exists *bool  `json:"exists,omitempty"`
+	// Waiting says that all is done and a person must accept it or have it taken back: until then nothing is due.
+	Waiting bool `json:"waiting,omitempty"`
 }
 
 // remember keeps of an observation what a plan and its apply need. Consents that were spent before stay spent.
@@ -53,7 +55,7 @@ func remember(seen recipe.Observation, spent map[string]string) memo {
 		m = m.spend(seen.Contract.Spent)
 	}
 	if seen.Journal != nil {
-		m.Open = &openOperation{ID: seen.Journal.Operation, Stage: seen.Journal.Stage}
+		m.Open = &openOperation{ID: seen.Journal.Operation, Stage: seen.Journal.Stage, Waiting: seen.Journal.State == guest.JournalWaiting}
 		switch seen.Presence {
 		case guest.Present:
 			m.Open.Exists = new(true)

@@ -80,7 +80,7 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 
 // Resources lists the resources.
 func (p *Provider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{newContainerReinstall}
+	return []func() resource.Resource{newContainerReinstall, newVMRebuild}
 }
 
 // DataSources lists the data sources.

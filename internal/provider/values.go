@@ -93,12 +93,16 @@ func showInstalled(install *guest.Install, at int64) types.Object {
 	if at > 0 {
 		when = types.StringValue(time.Unix(at, 0).UTC().Format(time.RFC3339))
 	}
+	made := install.Template
+	if len(install.Disks) > 0 {
+		made = disksText(install.Disks)
+	}
 	triggers := types.MapNull(types.StringType)
 	if len(install.Triggers) > 0 {
 		triggers = textMap(install.Triggers)
 	}
 	return types.ObjectValueMust(installedType, map[string]attr.Value{
-		"template": text(install.Template), "triggers": triggers,
+		"template": text(made), "triggers": triggers,
 		"rootfs_storage": text(install.RootfsStorage), "when": when,
 	})
 }
@@ -110,6 +114,9 @@ func installedFrom(object types.Object) *guest.Install {
 	}
 	parts := object.Attributes()
 	install := guest.Install{Template: textOf(parts["template"]), RootfsStorage: textOf(parts["rootfs_storage"])}
+	if disks := disksFrom(install.Template); disks != nil {
+		install.Template, install.Disks = "", disks
+	}
 	if triggers, ok := parts["triggers"].(types.Map); ok && len(triggers.Elements()) > 0 {
 		install.Triggers = map[string]string{}
 		for name, value := range triggers.Elements() {

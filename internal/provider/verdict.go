@@ -37,13 +37,14 @@ type verdict struct {
 	want     wanted
 	seen     recipe.Observation // the memo's when nothing is due, else a live look
 	preview  preview.Preview
-	declined bool // what is wanted was rolled back before
+	declined bool       // what is wanted was rolled back before
+	from     guest.VMID // the guest that is in state: another one than is wanted where a VM is replaced
 }
 
 // judge decides what is due for a guest. Nothing due costs no request: Read's memo tells. Otherwise the guest is looked at
 // again and compared with the memo, so that at apply the user reads our sentence before the CLI's own.
 func (r *guestResource[M, P]) judge(ctx context.Context, w wanted, state *guestModel, from private) (v verdict, diags diag.Diagnostics) {
-	v.want = w
+	v.want, v.from = w, state.id()
 	m, found, diags := recall(ctx, from)
 	if diags.HasError() {
 		return v, diags
@@ -61,11 +62,15 @@ func (r *guestResource[M, P]) judge(ctx context.Context, w wanted, state *guestM
 	pending = pending || w.installUnknown()
 	larger := w.Rootfs.Size.CeilMiB() > m.RootfsSize && m.RootfsSize > 0
 	switch {
+	case m.Open != nil && w.reconcile != nil && w.reconcile.Operation == m.Open.ID:
+		v.due = dueReconcile
+	case w.VMID != v.from:
+		v.due = dueOperation
+	case m.Open != nil && m.Open.Waiting && !pending:
+		v.due = dueNothing // until it is accepted or taken back
+		return v, diags
 	case m.Open != nil:
 		v.due = dueOperation
-		if w.reconcile != nil && w.reconcile.Operation == m.Open.ID {
-			v.due = dueReconcile
-		}
 	case w.Adopt && installed == nil:
 		v.due = dueAdoption
 		return v, diags
@@ -85,7 +90,7 @@ func (r *guestResource[M, P]) judge(ctx context.Context, w wanted, state *guestM
 // look reads the guest live and judges what is due.
 func (r *guestResource[M, P]) look(ctx context.Context, v *verdict, m memo, name string) (diags diag.Diagnostics) {
 	op := r.operator()
-	seen, err := op.Observe(ctx, v.want.VMID)
+	seen, err := op.Observe(ctx, v.from)
 	if err != nil {
 		diags.AddError(name+": it cannot be looked at", sentence(err.Error()))
 		return diags
@@ -109,7 +114,7 @@ func (r *guestResource[M, P]) look(ctx context.Context, v *verdict, m memo, name
 		return diags
 	}
 	v.preview.Blockers = preview.Foremost(v.preview.Blockers)
-	if j := seen.Journal; j != nil && v.due != dueReconcile && len(v.preview.Blockers) == 0 {
+	if j := seen.Journal; j != nil && v.due != dueReconcile && v.preview.Operation != preview.OpRollback && len(v.preview.Blockers) == 0 {
 		// Whatever the judgement says, an open operation is never stepped over.
 		diags.AddError(called(r.kind.guest, v.want.VMID, seen.Name)+": an operation is in progress (operation_in_flight)",
 			fmt.Sprintf("%s stands at stage %d of %d, %s. Wait until it ends, then plan again.", j.Operation, j.Index, j.Of, j.Stage))
@@ -155,8 +160,10 @@ func (m memo) changes(seen recipe.Observation) (changed []string) {
 // resumed may have been on its way back.
 func (v verdict) reaches() recipe.Status {
 	switch {
-	case v.preview.Operation == preview.OpRollback:
+	case v.preview.Operation == preview.OpRollback, v.preview.Operation == preview.OpRollbackData:
 		return recipe.StatusRolledBack
+	case (v.preview.Operation == preview.OpRebuild || v.preview.Operation == preview.OpReplace) && !v.want.RehearseOnly:
+		return recipe.StatusAwaitingTrust
 	case v.preview.Operation == preview.OpResume:
 		return ""
 	}
@@ -168,13 +175,13 @@ func (v verdict) reached(status recipe.Status) bool {
 	if want := v.reaches(); want != "" {
 		return status == want
 	}
-	return status == recipe.StatusReady || status == recipe.StatusRolledBack
+	return status == recipe.StatusReady || status == recipe.StatusRolledBack || status == recipe.StatusAwaitingTrust
 }
 
 // plannedInstall is what installed will be, as far as the plan knows.
 func (v verdict) plannedInstall(before types.Object) types.Object {
 	switch {
-	case v.want.RehearseOnly, v.preview.Operation == preview.OpGrow:
+	case v.want.RehearseOnly, v.preview.Operation == preview.OpGrow, v.preview.Operation == preview.OpAccept:
 		return before
 	case v.preview.Operation == preview.OpReinstall && !v.want.installUnknown() && !before.IsNull():
 		// Only the time is not known yet: the plan shows what changes.

@@ -1,0 +1,223 @@
+package provider
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
+)
+
+const (
+	db1       = "pvrx_vm_rebuild.db1"
+	db1Import = "import {\n  to = pvrx_vm_rebuild.db1\n  id = \"7131\"\n}\n"
+)
+
+// db1Block is the block of the demo VM: a system disk from a cloud image, a blank scratch disk; scsi2 is kept.
+func db1Block(id int, arguments ...string) string {
+	return fmt.Sprintf(`resource "pvrx_vm_rebuild" "db1" {
+  vmid = %d
+  name = "db1"
+  system_disks = {
+    scsi0 = { image = %q, size = "32GiB" }
+    scsi1 = { blank = true, size = "64GiB" }
+  }
+  %s
+}
+`, id, pvesim.DemoImage, strings.Join(arguments, "\n  "))
+}
+
+// lastOperationID is the id of the last operation, as the state names it.
+func lastOperationID(t *testing.T, s *simulation) string {
+	t.Helper()
+	last, _ := s.state(db1)["last_operation"].(map[string]any)
+	id, _ := last["id"].(string)
+	if id == "" {
+		t.Fatalf("no last operation: %v", s.state(db1))
+	}
+	return id
+}
+
+func reconcileWith(id, action string) string {
+	return fmt.Sprintf("reconcile = { operation = %q, action = %q }", id, action)
+}
+
+// The whole life of a rebuild in place through a real CLI: plan, apply, an empty plan, and accept or a way back.
+func TestVMRebuildInPlace(t *testing.T) {
+	t.Parallel()
+	everyCLI(t, func(t *testing.T, c cli) {
+		for _, action := range []string{"accept", "rollback", "rollback_data"} {
+			s := simulate(t, c)
+			before := s.world.Config(pvesim.DemoDB)
+			kept := identity(t, s, s.world.VolumeOf(pvesim.DemoDB, "scsi2"))
+			old := s.world.VolumeOf(pvesim.DemoDB, "scsi0")
+			s.write("main.tf", db1Import+db1Block(pvesim.DemoDB, "snapshot = true"))
+			out := s.plan(2)
+			s.untouched()
+			out.says(t, "VM 7131 db1: rebuild in place", "until accept")
+			shown, _ := s.planned(db1)["preview"].(map[string]any)
+			if fates := fmt.Sprint(shown["fates"]); !strings.Contains(fates, "scsi2:kept") || !strings.Contains(fates, "scsi0:erased") {
+				t.Errorf("fates %v", shown["fates"])
+			}
+			s.apply(0)
+			after := s.world.Config(pvesim.DemoDB)
+			for _, key := range []string{"net0", "smbios1", "vmgenid", "boot", "scsi2", "onboot", "tags"} {
+				if before[key] != after[key] {
+					t.Errorf("%s was %q and is %q", key, before[key], after[key])
+				}
+			}
+			if now, _ := s.world.Volume(kept.ID); now.Identity != kept.Identity || now.Digest() != kept.Digest() {
+				t.Errorf("the kept disk is not the one that was there")
+			}
+			if status := s.state(db1)["status"]; status != "awaiting_trust" {
+				t.Errorf("status %v", status)
+			}
+			s.write("main.tf", db1Block(pvesim.DemoDB, "snapshot = true"))
+			s.plan(0)
+			id := lastOperationID(t, s)
+
+			s.write("main.tf", db1Block(pvesim.DemoDB, "snapshot = true", `triggers = { again = "1" }`))
+			s.plan(1).says(t, "awaiting_trust")
+
+			s.write("main.tf", db1Block(pvesim.DemoDB, "snapshot = true", reconcileWith(id, action)))
+			s.plan(2).says(t, "VM 7131 db1: "+action)
+			s.apply(0)
+			_, there := s.world.Volume(old)
+			if there != (action != "accept") {
+				t.Errorf("%s: the old disk is there: %v", action, there)
+			}
+			want := map[string]string{"accept": "ready", "rollback": "rolled_back", "rollback_data": "rolled_back"}[action]
+			if status := s.state(db1)["status"]; status != want {
+				t.Errorf("%s: status %v", action, status)
+			}
+			s.plan(0)
+		}
+	})
+}
+
+// A replacement through a real CLI: state describes the new VM without any surgery; accept removes the old one, unless
+// somebody slipped a volume onto it; vmid back gives up.
+func TestVMReplace(t *testing.T) {
+	t.Parallel()
+	everyCLI(t, func(t *testing.T, c cli) {
+		for _, giveUp := range []bool{false, true} {
+			s := simulate(t, c)
+			s.world.SetRights("pvrx@pve!demo", "/pool", "Pool.Audit", "Pool.Allocate")
+			before := s.world.Config(pvesim.DemoDB)
+			kept := identity(t, s, s.world.VolumeOf(pvesim.DemoDB, "scsi2"))
+			s.write("main.tf", db1Import+db1Block(pvesim.DemoDB, "adopt = true"))
+			s.plan(2)
+			s.apply(0)
+			s.write("main.tf", db1Block(9131, "adopt = true", "replaces_vmid = 7131"))
+			s.plan(2).says(t, "VM 7131 db1: replace by VM 9131")
+			s.apply(0)
+			if status := s.state(db1)["status"]; status != "awaiting_trust" || fmt.Sprint(s.state(db1)["vmid"]) != "9131" {
+				t.Fatalf("status %v, vmid %v", status, s.state(db1)["vmid"])
+			}
+			old, now := s.world.Config(pvesim.DemoDB), s.world.Config(9131)
+			if old["name"] != "db1-old" || old["onboot"] != "0" || s.world.Running(pvesim.DemoDB) || !s.world.Running(9131) {
+				t.Errorf("the old VM: %v", old)
+			}
+			moved, found := s.world.VolumeByIdentity(kept.Identity)
+			if !found || moved.ID != s.world.VolumeOf(9131, "scsi2") || moved.Digest() != kept.Digest() {
+				t.Errorf("the kept disk is %+v", moved)
+			}
+			if _, was, _ := strings.Cut(before["scsi2"], ","); !strings.HasSuffix(now["scsi2"], was) {
+				t.Errorf("scsi2 is %q and was %q", now["scsi2"], before["scsi2"])
+			}
+			s.plan(0)
+			id := lastOperationID(t, s)
+			if giveUp {
+				s.write("main.tf", db1Block(pvesim.DemoDB, "adopt = true"))
+				s.plan(2).says(t, "rollback")
+				s.apply(0)
+				if after := s.world.Config(pvesim.DemoDB); after["name"] != "db1" || after["boot"] != before["boot"] || after["scsi2"] != before["scsi2"] || after["onboot"] != "1" || !s.world.Running(pvesim.DemoDB) {
+					t.Errorf("given up: %v", after)
+				}
+				if slices.Contains(s.world.Guests(), 9131) {
+					t.Error("the new VM is still there")
+				}
+				s.plan(0)
+				continue
+			}
+			s.write("main.tf", db1Block(9131, "adopt = true", "replaces_vmid = 7131", reconcileWith(id, "accept")))
+			if err := s.world.AddVolume("pve1", "local-lvm:vm-7131-disk-9", 1<<30); err != nil {
+				t.Fatal(err)
+			}
+			s.plan(1).says(t, "vm-7131-disk-9", "parking_holds_data")
+			s.world.RemoveVolume("local-lvm:vm-7131-disk-9")
+			s.plan(2)
+			s.apply(0)
+			if slices.Contains(s.world.Guests(), pvesim.DemoDB) {
+				t.Error("the old VM is still there after accept")
+			}
+			s.plan(0)
+		}
+	})
+}
+
+// Plans of VMs as people read them: by consent, from a template, kept EFI variables, a forced stop.
+func TestVMGoldenPlans(t *testing.T) {
+	t.Parallel()
+	everyCLI(t, func(t *testing.T, c cli) {
+		s := simulate(t, c)
+		s.world.AddVM(pvesim.VMSpec{VMID: 8000, Config: map[string]string{"name": "golden", "scsi0": "local-lvm:5"}})
+		disk := func(text string) string {
+			return "resource \"pvrx_vm_rebuild\" \"db1\" {\n  vmid = 7131\n  name = \"db1\"\n  " + text + "\n}\n"
+		}
+		data := s.world.VolumeOf(pvesim.DemoDB, "scsi2")
+		image := fmt.Sprintf("scsi0 = { image = %q }", pvesim.DemoImage)
+		plans := []struct{ name, block string }{
+			{"default", disk("system_disks = { " + image + " }")},
+			{"erase of a kept disk by consent", disk("system_disks = { " + image + " }\n  erase = { scsi2 = \"" + data + "\" }")},
+			{"blank and ISO", disk("system_disks = { scsi0 = { blank = true, size = \"16GiB\" } }")},
+			{"template disk", disk("system_disks = { scsi0 = { template = { vmid = 8000, disk = \"scsi0\" } } }")},
+			{"EFI and TPM kept", disk("system_disks = { " + image + " }")},
+			{"EFI erased by consent", disk("system_disks = { " + image + ", efidisk0 = { blank = true } }")},
+			{"forced stop with snapshot", disk("system_disks = { " + image + " }\n  snapshot = true\n  stop = { force = true }")},
+		}
+		var text strings.Builder
+		for _, p := range plans {
+			if p.name == "blank and ISO" {
+				if err := s.world.AddVolume("pve1", "local:iso/debian-13.1.0-amd64-netinst.iso", 700<<20); err != nil {
+					t.Fatal(err)
+				}
+				s.world.SetConfig(pvesim.DemoDB, "ide2", "local:iso/debian-13.1.0-amd64-netinst.iso,media=cdrom,size=700M")
+				s.world.SetConfig(pvesim.DemoDB, "boot", "order=scsi0;ide2")
+			}
+			if p.name == "EFI and TPM kept" {
+				s.world.SetConfig(pvesim.DemoDB, "bios", "ovmf")
+				for key, value := range map[string]string{"efidisk0": "local-lvm:vm-7131-disk-5,efitype=4m,pre-enrolled-keys=1,size=4M", "tpmstate0": "local-lvm:vm-7131-disk-6,size=4M,version=v2.0"} {
+					if err := s.world.AddVolume("pve1", strings.Split(value, ",")[0], 4<<20); err != nil {
+						t.Fatal(err)
+					}
+					s.world.SetConfig(pvesim.DemoDB, key, value)
+				}
+			}
+			s.write("main.tf", db1Import+p.block)
+			out := s.plan(2)
+			fmt.Fprintf(&text, "# %s\n%s\n", p.name, warnings(out.text))
+			fmt.Fprintf(&text, "%v\n\n", sortedLines(s.planned(db1)["preview"]))
+		}
+		golden(t, "vm_plans.txt", regexp.MustCompile(`sha256:[0-9a-f]+`).ReplaceAllString(text.String(), "sha256:…"))
+	})
+}
+
+// sortedLines are the rows of a preview, in a fixed order.
+func sortedLines(shown any) string {
+	preview, _ := shown.(map[string]any)
+	var lines []string
+	for name, value := range preview {
+		rows, isMap := value.(map[string]any)
+		if !isMap {
+			continue
+		}
+		for key, row := range rows {
+			lines = append(lines, fmt.Sprintf("%s %s = %v", name, key, row))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
