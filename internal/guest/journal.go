@@ -57,9 +57,10 @@ type Journal struct {
 	Replace  bool         `json:"repl,omitempty"`  // of a VM: the parking guest is the new VM and stays
 	Snapshot string       `json:"snap,omitempty"`  // of a VM: name of the snapshot of the kept disks, when one is asked for
 
-	Return bool   `json:"data,omitempty"` // of a VM: taking back returns the kept disks to the snapshot, too
-	Boot   string `json:"boot,omitempty"` // of a VM: the boot setting of the new system
-	Cloud  string `json:"ci,omitempty"`   // of a VM: what cloud-init is given, compact and without secrets
+	Return bool     `json:"data,omitempty"` // of a VM: taking back returns the kept disks to the snapshot, too
+	Jobs   []string `json:"jobs,omitempty"` // of a VM: backup jobs that name the new VM instead of the old one
+	Boot   string   `json:"boot,omitempty"` // of a VM: the boot setting of the new system
+	Cloud  string   `json:"ci,omitempty"`   // of a VM: what cloud-init is given, compact and without secrets
 }
 
 // SystemDisk is a disk of a VM that is replaced, and what replaces it.

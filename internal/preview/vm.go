@@ -154,6 +154,9 @@ func (j *judge) judgeVMLost() {
 			named = named || id == j.id()
 		}
 	}
+	if !j.may("Sys.Modify", "/") {
+		follows = "lost unless added by hand: changing a job takes Sys.Modify on /"
+	}
 	j.loses("backup jobs", f.Jobs.OK, f.Jobs.Why, named, follows)
 	for _, key := range f.Guest.Config.Keys() {
 		if j.dropped(key) && !guest.IsDiskKey(key) {

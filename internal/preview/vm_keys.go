@@ -171,6 +171,7 @@ func (j *judge) vmNeeds() []Need {
 		}
 	}
 	if j.replacing() {
+		needs = append(needs, Need{Privileges: []string{"Sys.Modify"}, Paths: []string{"/"}, Optional: true, For: "backup jobs that name the VM"})
 		on("VM.Allocate", "removing the old VM", j.path())
 		if _, set := j.f.Guest.Config.Get("startup"); set {
 			on("Sys.Modify", "setting startup", "/")

@@ -2,6 +2,8 @@ package proxmox
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -45,6 +47,36 @@ func (h *Host) BackupJobs(ctx context.Context) ([]guest.BackupJob, error) {
 		jobs = append(jobs, job)
 	}
 	return jobs, nil
+}
+
+// RenameInBackupJob lets a backup job that names a guest by its VMID name another one instead. A job that does not name it is
+// left as it is.
+func (h *Host) RenameInBackupJob(ctx context.Context, id string, from, to guest.VMID) error {
+	op := fmt.Sprintf("let backup job %s name guest %d instead of %d", id, to, from)
+	var job struct {
+		VMIDs words `json:"vmid"`
+	}
+	if err := h.ask(ctx, "read backup job "+id, guest.Ref{}, path("cluster", "backup", id), nil, &job); err != nil {
+		return err
+	}
+	var list []string
+	named := false
+	for _, have := range vmids(string(job.VMIDs)) {
+		switch have {
+		case from:
+			named = true
+		case to:
+		default:
+			list = append(list, have.String())
+		}
+	}
+	if !named {
+		return nil
+	}
+	return h.change(ctx, request{
+		op: op, method: http.MethodPut, path: path("cluster", "backup", id),
+		params: map[string]any{"vmid": strings.Join(append(list, to.String()), ",")},
+	})
 }
 
 func (h *Host) poolMembers(ctx context.Context, pool string) ([]guest.VMID, error) {

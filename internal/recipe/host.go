@@ -139,6 +139,8 @@ type VMWriter interface {
 	// TakeSnapshot takes a snapshot of the disks; RollbackSnapshot returns disks and settings to it.
 	TakeSnapshot(ctx context.Context, ref guest.Ref, name, description string) error
 	RollbackSnapshot(ctx context.Context, ref guest.Ref, name string) error
+	// RenameInBackupJob lets a backup job that names a guest by its VMID name another one instead.
+	RenameInBackupJob(ctx context.Context, id string, from, to guest.VMID) error
 	// RegenerateCloudInit makes the cloud-init drive anew; PingAgent asks the agent for a sign of life.
 	RegenerateCloudInit(ctx context.Context, ref guest.Ref) error
 	PingAgent(ctx context.Context, ref guest.Ref) error

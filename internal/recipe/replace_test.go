@@ -1,9 +1,12 @@
 package recipe_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
 	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
@@ -121,5 +124,36 @@ func TestRollbackFromEveryStageVM(t *testing.T) {
 				t.Errorf("%s, change %d (%s %s): a record is left at %s: %v", s.name, i+1, b.sent[i].Method, b.sent[i].Path, j.Stage, err)
 			}
 		}
+	}
+}
+
+// A backup job that names the old VM names the new one afterwards, and the old one again when the replacement is given up
+// (hazard A4: a backup of the VM without its data would push a good one out).
+func TestA4ReplaceBackupJobFollows(t *testing.T) {
+	w := newVMWorld()
+	w.cluster.SetRights("ci@pve!pvrx", "/", "Sys.Audit", "Sys.Modify")
+	far := w.clock.Add(1000 * time.Hour)
+	w.cluster.AddBackupJob("nightly", map[string]string{"vmid": "5002,7131", "storage": "local"}, far)
+	w.cluster.AddBackupJob("others", map[string]string{"vmid": "5002", "storage": "local"}, far)
+	before := w.dumpVM()
+	covers := func() string {
+		jobs, err := w.host(t, w.server).BackupJobs(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(jobs[0].Covers, jobs[1].Covers)
+	}
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	if got := covers(); got != "[5002 9131] [5002]" {
+		t.Errorf("the jobs cover %s", got)
+	}
+	r, err = w.applyVM(t, recipe.Request{Want: wantsVM()})
+	mustVM(t, r, err, recipe.StatusRolledBack)
+	if got := covers(); got != "[5002 7131] [5002]" {
+		t.Errorf("given up, the jobs cover %s", got)
+	}
+	if now := w.dumpVM(); now != before {
+		t.Errorf("not as before:\n%s", difference(before, now))
 	}
 }

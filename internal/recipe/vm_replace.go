@@ -52,7 +52,8 @@ func (o *operation) retire() stage.Stage {
 }
 
 // follow gives the new VM what the cluster keeps beside a configuration: pool, access control, tags, onboot, HA. The firewall
-// came with the disks. Backup jobs that name the old VM are said, since only who owns them may change them.
+// came with the disks. Backup jobs that name the old VM name the new one: a backup of the old one has no data in it any more
+// and would push a good one out (hazard A4). Where the login may not change them, that is said.
 func (o *operation) follow() stage.Stage {
 	return stage.Stage{
 		Name: "follow",
@@ -69,10 +70,14 @@ func (o *operation) follow() stage.Stage {
 			if err := o.giveToHA(ctx); err != nil {
 				return err
 			}
-			o.reportJobs(ctx)
-			return nil
+			return o.followJobs(ctx)
 		},
 		Undo: func(ctx context.Context) error {
+			for _, id := range o.j.Jobs {
+				if err := o.host.RenameInBackupJob(ctx, id, o.parking.VMID, o.guest.VMID); err != nil && guest.OutcomeOf(err) != guest.OutcomeMissing {
+					return fmt.Errorf("cannot let backup job %s name VM %d again: %w", id, o.guest.VMID, err)
+				}
+			}
 			return o.leaveHAAs(ctx, o.parking)
 		},
 		Seen: func(context.Context) (stage.Effect, error) { return stage.Partly, nil },
@@ -118,17 +123,36 @@ func (o *operation) giveToHA(ctx context.Context) error {
 	return fmt.Errorf("cannot give VM %d to HA: %w", o.parking.VMID, err)
 }
 
-func (o *operation) reportJobs(ctx context.Context) {
+// followJobs records which jobs it changes before it does, so that an undo changes no others.
+func (o *operation) followJobs(ctx context.Context) error {
 	jobs, err := o.host.BackupJobs(ctx)
 	if err != nil {
 		o.warn("backup jobs could not be read: %s", err)
-		return
+		return nil
 	}
+	next := o.j
 	for _, job := range jobs {
-		if slices.Contains(job.Covers, o.guest.VMID) && job.Pool == "" && !job.All && !slices.Contains(job.Covers, o.parking.VMID) {
-			o.warn("backup job %s names VM %d and not VM %d: add it there", job.ID, o.guest.VMID, o.parking.VMID)
+		if slices.Contains(job.Covers, o.guest.VMID) && job.Pool == "" && !job.All && !slices.Contains(job.Covers, o.parking.VMID) && !contains(next.Jobs, job.ID) {
+			next.Jobs = append(slices.Clone(next.Jobs), job.ID)
 		}
 	}
+	if len(next.Jobs) == 0 {
+		return nil
+	}
+	if err := o.save(ctx, next); err != nil {
+		return err
+	}
+	for _, id := range next.Jobs {
+		err := o.host.RenameInBackupJob(ctx, id, o.guest.VMID, o.parking.VMID)
+		switch {
+		case err == nil:
+		case guest.OutcomeOf(err) == guest.OutcomeDenied:
+			o.warn("backup job %s names VM %d, and this login may not change it: let it name VM %d", id, o.guest.VMID, o.parking.VMID)
+		default:
+			return fmt.Errorf("cannot let backup job %s name VM %d: %w", id, o.parking.VMID, err)
+		}
+	}
+	return nil
 }
 
 // destroyOld destroys the old VM at an accept, once it is seen to own nothing that was to be kept: attached, unused, pending,
