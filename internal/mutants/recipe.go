@@ -72,7 +72,7 @@ func ofRecipe() []mutant {
 		},
 		{
 			breaks: "park: the undo brings the volume back", file: dir + "stage_move.go", pkg: pkg, test: takenBack,
-			find: "Undo: func(ctx context.Context) error { return o.handOver(ctx, i, o.parking, o.guest) },", put: "Undo: nil,",
+			find: "			return o.handOver(ctx, i, o.parking, o.guest)\n", put: "			return nil\n",
 		},
 		{
 			breaks: "park: a lock is waited for", file: dir + "stage_move.go", pkg: pkg, test: "^TestB1ShortLockWhileVolumesReturn$",
