@@ -93,6 +93,9 @@ func (a Acknowledgements) Compare(now Acknowledgements) []Difference {
 // key that was set aside, and a snapshot that was taken meanwhile.
 func (a Acknowledgements) CompareDuring(now Acknowledgements, j guest.Journal) []Difference {
 	return slices.DeleteFunc(a.Compare(now), func(d Difference) bool {
+		if len(j.Disks) > 0 && changedByRebuild(d, j) {
+			return true
+		}
 		switch d.Key {
 		case differsInstall:
 			return true // whoever holds the record is the only one who installs

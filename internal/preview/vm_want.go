@@ -1,7 +1,6 @@
 package preview
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
@@ -73,23 +72,6 @@ func (j *judge) systemKeys() []string { return sortedKeys(j.w.VM.SystemDisks) }
 
 // replacing reports whether a new VM takes the old one's place.
 func (j *judge) replacing() bool { return j.w.VM.Replaces != 0 }
-
-// options are the options of a new disk: as asked for, else the old disk's.
-func (j *judge) options(key string) map[string]string {
-	d := j.w.VM.SystemDisks[key]
-	if d.Options != nil {
-		return d.Options
-	}
-	old, err := guest.ParseDisk(key, j.f.Guest.Config.Values[key])
-	if err != nil {
-		return nil
-	}
-	options := maps.Clone(old.Options)
-	for _, name := range []string{"size", "format", "media", "import-from"} {
-		delete(options, name)
-	}
-	return options
-}
 
 // diskStorage is where a new disk goes.
 func (j *judge) diskStorage(key string) string {

@@ -10,11 +10,11 @@ import (
 )
 
 // refusedVM: both ways refuse with a code, and nothing is sent.
-func refusedVM(t *testing.T, code string, make func(*world)) {
+func refusedVM(t *testing.T, code string, spoil func(*world)) {
 	t.Helper()
 	for _, s := range vmScenes() {
 		w := newVMWorld()
-		make(w)
+		spoil(w)
 		before := w.dumpVM()
 		_, err := w.applyVM(t, s.req())
 		if err == nil || !strings.Contains(err.Error(), code) {

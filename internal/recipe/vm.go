@@ -178,7 +178,7 @@ func (v *VM) reconcile(ctx context.Context, req Request, seen Observation) (Resu
 		return o.report(ctx, o.engine().Run(ctx))
 	case preview.OpClose:
 		return o.closeIt(ctx)
-	default:
-		return standing(untouched(seen, installed), j), errors.New("internal error: unreachable action")
+	case preview.OpReinstall, preview.OpGrow, preview.OpRebuild, preview.OpReplace, preview.OpInstall, preview.OpModify, preview.OpUpdate, preview.OpRemove:
 	}
+	return standing(untouched(seen, installed), j), errors.New("internal error: unreachable action")
 }

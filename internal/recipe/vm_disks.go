@@ -29,7 +29,7 @@ func (o *operation) detach() stage.Stage {
 			if at, err := volumeAt(config, d.Key); err == nil && at.String() == d.Was {
 				on++
 			}
-			if id, err := guest.ParseVolumeID(d.Was); err != nil || !names(config, id) {
+			if !namesText(config, d.Was) {
 				return stage.Partly, nil // off its key, and no unused entry leads back to it
 			}
 		}
@@ -101,6 +101,12 @@ func (o *operation) takeOff(ctx context.Context, goes func(guest.SystemDisk, gue
 
 func names(c guest.Config, id guest.VolumeID) bool {
 	return slices.ContainsFunc(guest.Volumes(guest.KindVM, c), func(n guest.Named) bool { return n.ID == id })
+}
+
+// namesText is names for a volume id as the record keeps it.
+func namesText(c guest.Config, volume string) bool {
+	id, err := guest.ParseVolumeID(volume)
+	return err == nil && names(c, id)
 }
 
 // nothingWaits reverts removals that a running VM, or a failed request, left pending: they would be applied at the next stop.

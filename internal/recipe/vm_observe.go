@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
@@ -199,10 +200,12 @@ func (g *gathering) templateDisk(ctx context.Context, t preview.TemplateDisk) (p
 	if err != nil {
 		return preview.Source{}, fmt.Errorf("cannot read the configuration of VM %d: %w", t.VMID, err)
 	}
-	d, err := guest.ParseDisk(t.Disk, config.Values[t.Disk])
-	if err != nil || d.CDROM || d.CloudInit {
+	disks, _ := guest.Disks(config)
+	at := slices.IndexFunc(disks, func(d guest.Disk) bool { return d.Key == t.Disk && !d.CDROM && !d.CloudInit })
+	if at < 0 {
 		return preview.Source{Why: fmt.Sprintf("VM %d has no disk %s", t.VMID, t.Disk)}, nil
 	}
+	d := disks[at]
 	id, _ := d.Volume()
 	volume, listed := g.f.Volumes[id]
 	if !listed {

@@ -401,7 +401,7 @@ func (o *operation) deleteOld(i int) stage.Stage {
 			if err != nil {
 				return stage.Unclear, err
 			}
-			if id, err := guest.ParseVolumeID(d.Was); err == nil && names(config, id) {
+			if namesText(config, d.Was) {
 				return stage.None, nil
 			}
 			return stage.Partly, nil
