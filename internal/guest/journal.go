@@ -33,6 +33,7 @@ type Journal struct {
 	Spent     map[string]string `json:"spent,omitempty"` // consents spent before this operation
 
 	Running bool              `json:"ran"`               // it ran when the operation began
+	Refused bool              `json:"refused,omitempty"` // a person takes it back: the install is declined with the record's end
 	Leaving bool              `json:"leaving,omitempty"` // the parking guest was seen to hold nothing, and its destroy was sent
 	Secret  bool              `json:"pw,omitempty"`      // a root password was given: a resume needs it again
 	Doomed  []string          `json:"doomed,omitempty"`  // volume ids that the preview showed as erased

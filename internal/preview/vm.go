@@ -134,6 +134,9 @@ func (j *judge) judgeVMLost() {
 			j.lost["vmgenid"] = "rollback_data only: Proxmox makes a new one when it returns to a snapshot"
 		}
 	}
+	if _, set := f.Guest.Config.Get("cipassword"); set && j.w.PasswordGiven {
+		j.lost["cloud-init password"] = "lost: Proxmox does not hand the old one out, so rollback cannot give it back"
+	}
 	if !j.replacing() {
 		return
 	}

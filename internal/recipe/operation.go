@@ -32,7 +32,6 @@ type operation struct {
 	warnings       []string
 	started        bool // anything was changed
 	doubt          bool // a destroy was sent and its answer never came
-	decline        bool // a person rolls back: the refused install goes into the contract with the record's end
 }
 
 // The kinds of operations that a record names.

@@ -212,3 +212,27 @@ func TestReplaceIdentity(t *testing.T) {
 		}
 	}
 }
+
+// A rollback that dies half-way and is resumed refuses the install all the same: it is not tried again by itself.
+func TestRebuildRollbackThatDiesStaysDeclined(t *testing.T) {
+	w := newVMWorld()
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVM()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	l := &wire{w: w, dieAt: 60, after: true}
+	req := recipe.Request{Want: wantsVM(), Reconcile: &recipe.Reconcile{Operation: r.Operation, Action: "rollback"}}
+	if _, err := w.applyVMOver(t, l, req); err == nil || !l.dead {
+		t.Fatalf("it did not die: %v", err)
+	}
+	j := w.recordVM(t, 7131)
+	if j == nil || !j.Back {
+		t.Fatalf("it was not on its way back: %+v", j)
+	}
+	r, err = w.reconcileVM(t, wantsVM(), r.Operation, "resume")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err = w.applyVM(t, recipe.Request{Want: wantsVM()})
+	if mustVM(t, r, err, recipe.StatusReady); r.Changed {
+		t.Error("the declined install was tried again")
+	}
+}

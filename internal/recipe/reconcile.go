@@ -62,7 +62,7 @@ func (o *operation) rollBack(ctx context.Context) (Result, error) {
 	if engine.Crossed(o.position()) {
 		return o.restoreArchive(ctx)
 	}
-	o.decline = true
+	o.j.Refused = true
 	return o.report(ctx, engine.TakeBack(ctx, o.position()))
 }
 

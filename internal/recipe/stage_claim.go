@@ -47,7 +47,7 @@ func (o *operation) claim() stage.Stage {
 					return false, nil
 				}
 				n.Journal = nil
-				if o.decline {
+				if o.j.Refused {
 					declined := o.declined(n.Contract)
 					n.Contract = &declined
 				}

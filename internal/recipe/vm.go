@@ -167,7 +167,7 @@ func (v *VM) reconcile(ctx context.Context, req Request, seen Observation) (Resu
 	case preview.OpResume:
 		return o.report(ctx, o.engine().Resume(ctx, o.position()))
 	case preview.OpRollback, preview.OpRollbackData:
-		o.decline = true
+		o.j.Refused = true
 		o.j.Return = o.j.Return || action == preview.OpRollbackData
 		return o.report(ctx, o.engine().TakeBack(ctx, o.position()))
 	case preview.OpAccept:
