@@ -29,21 +29,21 @@ var built = sync.OnceValues(func() (string, error) {
 })
 
 // apart replaces the provider in this process by one that the CLI starts itself.
-func (s *simulation) apart() {
-	s.t.Helper()
+func (w *workspace) apart() {
+	w.t.Helper()
 	dir, err := built()
 	if err != nil {
-		s.t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	s.write("cli.tfrc", fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", Address, dir))
+	w.write("cli.tfrc", fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", Address, dir))
 	var env []string
-	for _, variable := range s.env {
+	for _, variable := range w.env {
 		if !strings.HasPrefix(variable, "TF_REATTACH_PROVIDERS=") && !strings.HasPrefix(variable, "TF_CLI_CONFIG_FILE=") {
 			env = append(env, variable)
 		}
 	}
-	env = append(env, "TF_CLI_CONFIG_FILE="+filepath.Join(s.dir, "cli.tfrc"))
-	s.env = env
+	env = append(env, "TF_CLI_CONFIG_FILE="+filepath.Join(w.dir, "cli.tfrc"))
+	w.env = env
 }
 
 // eventually waits for something to hold.
