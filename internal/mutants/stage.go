@@ -26,15 +26,15 @@ func ofStage() []mutant {
 			find: "if err := ctx.Err(); err != nil {\n			return o.back(", put: "if err := ctx.Err(); err != nil && false {\n			return o.back(",
 		},
 		{
-			breaks: "engine: the final stage does not hear a cancellation", file: file, pkg: pkg, test: "^TestRunTurnsBeforeThePointAndStopsPastIt$",
+			breaks: "engine: the final stage does not hear a cancellation", file: file, pkg: pkg, test: "^TestPastThePointNoCancellationIsHeard$",
 			find: "	ctx, cancel := o.detached(caller, o.FinishTime)", put: "	ctx, cancel := context.WithTimeout(caller, o.FinishTime)",
 		},
 		{
-			breaks: "engine: what runs past the point does not hear a cancellation", file: file, pkg: pkg, test: "^TestUndoAndFinishDoNotHearACancellation$",
+			breaks: "engine: what runs past the point does not hear a cancellation", file: file, pkg: pkg, test: "^TestPastThePointNoCancellationIsHeard$",
 			find: "detached, cancel := o.detached(caller, o.FinishTime)", put: "detached, cancel := context.WithTimeout(caller, o.FinishTime)",
 		},
 		{
-			breaks: "engine: an undo does not hear a cancellation", file: file, pkg: pkg, test: "^TestUndoAndFinishDoNotHearACancellation$",
+			breaks: "engine: an undo does not hear a cancellation", file: file, pkg: pkg, test: "^TestPastThePointNoCancellationIsHeard$",
 			find: "ctx, cancel := o.detached(caller, o.UndoTime)\n	defer cancel()\n	for ; k >= 0; k-- {", put: "ctx, cancel := context.WithTimeout(caller, o.UndoTime)\n	defer cancel()\n	for ; k >= 0; k-- {",
 		},
 		{

@@ -51,8 +51,8 @@ func TestCancelledBetweenStagesGoesBack(t *testing.T) {
 	}
 }
 
-// Taking back, and what lies past the point, runs on a context that a cancellation does not reach, and that ends.
-func TestUndoAndFinishDoNotHearACancellation(t *testing.T) {
+// Taking back, the final stage and what lies past it run on a context that a cancellation does not reach, and that ends.
+func TestPastThePointNoCancellationIsHeard(t *testing.T) {
 	t.Parallel()
 	heard := map[string]error{}
 	listen := func(name string, cancel func()) func(context.Context) error {
@@ -71,10 +71,9 @@ func TestUndoAndFinishDoNotHearACancellation(t *testing.T) {
 		o := stage.Operation{
 			Stages: []stage.Stage{
 				{Name: "first", Do: func(context.Context) error { return nil }, Undo: listen("undo", cancel), Seen: seen},
-				{Name: "final", Final: true, Do: func(context.Context) error {
+				{Name: "final", Final: true, Do: func(ctx context.Context) error {
 					if back {
-						cancel()
-						return errInjected
+						return errors.Join(listen("final", cancel)(ctx), errInjected)
 					}
 					return nil
 				}, Seen: seen},
@@ -91,7 +90,7 @@ func TestUndoAndFinishDoNotHearACancellation(t *testing.T) {
 		}
 		cancel()
 	}
-	if len(heard) != 2 || heard["undo"] != nil || heard["after"] != nil {
+	if len(heard) != 3 || heard["undo"] != nil || heard["final"] != nil || heard["after"] != nil {
 		t.Errorf("heard: %v", heard)
 	}
 }
