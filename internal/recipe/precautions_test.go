@@ -182,6 +182,20 @@ func TestB4StorageIsAskedBeforeAMove(t *testing.T) {
 			t.Error("mp3 was moved all the same")
 		}
 	}
+
+	// One that lost it before the look shows no volume at all: that is no proof that the volume is gone.
+	w = b.fresh()
+	w.server.Inject(deedAfter(b.record(t, "park mp3"), func(c *pvesim.Cluster) {
+		c.AddStorage(pvesim.StorageSpec{ID: "tank", Type: "zfspool", Total: 2 << 40, Content: []string{"images"}})
+	}))
+	result, err := w.run(t, b.req(), &wire{w: w})
+	if err == nil || !strings.Contains(err.Error(), "no longer takes container volumes") || strings.Contains(err.Error(), "nobody's configuration") {
+		t.Errorf("the error is %v", err)
+	}
+	w.cluster.AddStorage(pvesim.StorageSpec{ID: "tank", Type: "zfspool", Total: 2 << 40})
+	if _, err := w.run(t, b.reconcile(w.journal(t, 5001), "rollback"), &wire{w: w}); err != nil || w.dump() != b.before {
+		t.Errorf("after %s: the rollback: %v\n%s", result.Status, err, difference(b.before, w.dump()))
+	}
 }
 
 // Hazard B5: the process dies together with the worker of a move, after the rename. Another process finds the volume, since

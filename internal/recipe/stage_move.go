@@ -301,6 +301,10 @@ func (o *operation) repair(ctx context.Context, i int, to guest.Ref) error {
 	if !ok {
 		return fmt.Errorf("%s names no volume: %s", p.Key, p.Value)
 	}
+	// A storage without the content type lists no such volume: then nothing says that it is gone.
+	if err := o.takes(ctx, was.Storage); err != nil {
+		return fmt.Errorf("whose %s is now cannot be seen: %w", p.Key, err)
+	}
 	if p.To != to.VMID { // Before goes with To; a record keeps an empty one as none
 		return fmt.Errorf("%s is in nobody's configuration, and the record does not say what %s %d owned on %s before: find the volume by hand", p.Key, to.Kind, to.VMID, was.Storage)
 	}
