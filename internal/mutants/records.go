@@ -13,7 +13,7 @@ func ofRecords() []mutant {
 			find: "last = o.host.SetConfig(ctx, ref, set, remove, config.Digest)", put: "last = o.host.SetConfig(ctx, ref, set, remove, \"\")",
 		},
 		{
-			breaks: "record: of two runs that resume one operation only one goes on", file: dir + "record.go", pkg: pkg, test: "^TestTwoResumesOnlyOneGoesOn$",
+			breaks: "record: of two runs that resume one operation only one goes on", file: dir + "record.go", pkg: pkg, test: "^TestFaultsRacesTwoResumes$",
 			find: "if fenced && there.Runner != o.runner && there.Runner != o.takeover {", put: "if false {",
 		},
 		{

@@ -54,7 +54,7 @@ func TestB2VMTaskOverManyGuests(t *testing.T) {
 
 // A move dies after the rename while an orphan of the same size lies under the same VMID: the new disk is told from it by
 // what the record says was there before.
-func TestB5VMHoleBesideAnOrphanOfEqualSize(t *testing.T) {
+func TestFaultsVMB5HoleBesideAnOrphanOfEqualSize(t *testing.T) {
 	w := newVMWorld()
 	if err := w.cluster.AddVolume("pve1", "local-lvm:vm-7131-disk-7", 32<<30); err != nil {
 		t.Fatal(err)

@@ -431,8 +431,8 @@ func TestFaultsMachine(t *testing.T) {
 	f.report(t)
 }
 
-// TestMachineSeeds replays games that once found something.
-func TestMachineSeeds(t *testing.T) {
+// TestFaultsMachineSeeds replays games that once found something.
+func TestFaultsMachineSeeds(t *testing.T) {
 	t.Parallel()
 	b := plainScene().base(t)
 	for _, g := range machineSeeds() {
@@ -459,9 +459,9 @@ func machineSeeds() []game {
 	return []game{{1, false}, {5, false}, {108, false}, {120, false}, {83, true}}
 }
 
-// TestB7StartedParkingGuestIsStoppedAgain: the process died while volumes waited, and somebody started the parking guest, or
+// TestFaultsB7StartedParkingGuestIsStoppedAgain: the process died while volumes waited, and somebody started the parking guest, or
 // the guest without them. Found by the machine: the way back stopped at a volume in use.
-func TestB7StartedParkingGuestIsStoppedAgain(t *testing.T) {
+func TestFaultsB7StartedParkingGuestIsStoppedAgain(t *testing.T) {
 	t.Parallel()
 	b := plainScene().base(t)
 	for _, way := range []string{"resume", "rollback"} {

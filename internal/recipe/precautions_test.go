@@ -516,7 +516,7 @@ func TestParkingVMIDTakenBySomebody(t *testing.T) {
 }
 
 // Of two runs that resume the same operation only one goes on: the other finds that the record is no longer its own.
-func TestTwoResumesOnlyOneGoesOn(t *testing.T) {
+func TestFaultsRacesTwoResumes(t *testing.T) {
 	t.Parallel()
 	b := plainScene().base(t)
 	stuck := func() (*world, *guest.Journal) {

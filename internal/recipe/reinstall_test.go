@@ -357,7 +357,7 @@ func TestB5ParkingVMIDOwnsNothing(t *testing.T) {
 
 // The move hole (B4, B5, pve-facts 6.3): the worker dies after the rename, or after the source was written. The volume is
 // found by set difference and put back with its options.
-func TestB5HoleOfAMoveIsRepaired(t *testing.T) {
+func TestFaultsB5HoleOfAMoveIsRepaired(t *testing.T) {
 	for _, at := range []string{"renamed", "source-written"} {
 		for skip := range 6 {
 			w := plainWorld()

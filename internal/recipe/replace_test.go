@@ -106,7 +106,7 @@ func TestReplaceGivenUp(t *testing.T) {
 }
 
 // The same for both modes from every stage at which something may fail: taken back at once, the world is as it was.
-func TestRollbackFromEveryStageVM(t *testing.T) {
+func TestFaultsVMRollbackFromEveryStage(t *testing.T) {
 	for _, s := range vmScenes() {
 		b := s.baseVM(t)
 		for i := range b.sent {

@@ -27,9 +27,9 @@ func (w *world) survey(t testing.TB, scope recipe.Scope) preview.Report {
 	return r
 }
 
-// TestSurveyAtEveryStage lets the process die at every request that changes something, and asks with nothing but an
+// TestFaultsSurveyAtEveryStage lets the process die at every request that changes something, and asks with nothing but an
 // endpoint what there is: the operation is there while its record is, with every kept volume accounted for.
-func TestSurveyAtEveryStage(t *testing.T) {
+func TestFaultsSurveyAtEveryStage(t *testing.T) {
 	t.Parallel()
 	b := plainScene().base(t)
 	stages := map[string]bool{}

@@ -48,9 +48,9 @@ func TestSurveyOfAVMThatAwaitsTrust(t *testing.T) {
 	}
 }
 
-// TestSurveyOfAVMAtEveryStage lets the process die at changes of a rebuild and of a replacement: the operation is told as
+// TestFaultsVMSurveyAtEveryStage lets the process die at changes of a rebuild and of a replacement: the operation is told as
 // long as its record is there, and no volume counts as left behind while the operation may want it.
-func TestSurveyOfAVMAtEveryStage(t *testing.T) {
+func TestFaultsVMSurveyAtEveryStage(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]func() preview.Want{"rebuild": wantsVM, "replace": wantsVMReplaced} {
 		whole0 := newVMWorld()
