@@ -24,6 +24,9 @@ func (o *operation) park(i int) stage.Stage {
 			return nil
 		},
 		Undo: func(ctx context.Context) error {
+			if err := o.inOnePlace(ctx, i); err != nil {
+				return err // nothing is stopped for a volume that will not move
+			}
 			for _, ref := range []guest.Ref{o.parking, o.guest} { // the guest is started again once it has all its data
 				if err := o.halt(ctx, ref); err != nil {
 					return err
@@ -33,6 +36,38 @@ func (o *operation) park(i int) stage.Stage {
 		},
 		Seen: o.movedTo(i, func() (guest.Ref, guest.Ref) { return o.guest, o.parking }),
 	}
+}
+
+// inOnePlace refuses a volume whose key names one on either guest: no record explains that.
+func (o *operation) inOnePlace(ctx context.Context, i int) error {
+	key := o.j.Parked[i].Key
+	var ids [2]guest.VolumeID
+	for n, ref := range []guest.Ref{o.parking, o.guest} {
+		config, err := o.host.Config(ctx, ref)
+		if err != nil {
+			return err
+		}
+		id, there, err := o.volumeSeen(ctx, config, ref, key)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return nil
+		}
+		ids[n] = id
+	}
+	return twiceError{from: o.parking, to: o.guest, a: ids[0], b: ids[1], key: key}
+}
+
+// twiceError says that two guests name a volume under the key that one volume is handed over by.
+type twiceError struct {
+	from, to guest.Ref
+	a, b     guest.VolumeID
+	key      string
+}
+
+func (e twiceError) Error() string {
+	return fmt.Sprintf("both %s %d (%s) and %s %d (%s) name a volume under %s", e.from.Kind, e.from.VMID, e.a, e.to.Kind, e.to.VMID, e.b, e.key)
 }
 
 // bringBack hands one volume to the new guest: the same key, the same options.
@@ -116,7 +151,7 @@ func (o *operation) handOver(ctx context.Context, i int, from, to guest.Ref) err
 			}
 			return o.settleMount(ctx, i, to)
 		case arrived:
-			return fmt.Errorf("both %s %d (%s) and %s %d (%s) name a volume under %s", from.Kind, from.VMID, id, to.Kind, to.VMID, at, p.Key)
+			return twiceError{from: from, to: to, a: id, b: at, key: p.Key}
 		case at != none && there:
 			err = o.dropDead(ctx, to, p.Key, at) // an earlier move away left its name behind
 		case there:

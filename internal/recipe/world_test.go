@@ -39,7 +39,7 @@ type world struct {
 	server  *pvesim.Server
 	token   string
 	clock   time.Time
-	stalls  bool // requests are given up soon
+	stalls  bool                         // requests are given up soon
 	kept    map[string]map[string]string // identity -> content of what must survive
 }
 
