@@ -22,7 +22,8 @@ func TestInstallSame(t *testing.T) {
 		"trigger":            {Install{Template: base.Template, Triggers: map[string]string{"kernel": "2"}}, false, `trigger kernel: "1" → "2"`},
 		"trigger gone":       {Install{Template: base.Template}, false, `trigger kernel: removed "1"`},
 		"trigger new": {
-			Install{Template: base.Template, Triggers: map[string]string{"kernel": "1", "a\x1b[2J": "x\ny"}}, false,
+			Install{Template: base.Template, Triggers: map[string]string{"kernel": "1", "a\x1b[2J": "x\ny"}},
+			false,
 			`trigger a: added "x y"`,
 		},
 		"storage": {Install{Template: base.Template, Triggers: base.Triggers, RootfsStorage: "local"}, false, "rootfs storage: tank → local"},

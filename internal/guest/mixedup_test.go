@@ -14,8 +14,12 @@ func TestMixedUpJournalIsDamaged(t *testing.T) {
 		guest, parking, holder VMID
 		usable                 bool
 	}{
-		{"on its guest", 5001, 900001, 5001, true}, {"on its parking guest", 5001, 900001, 900001, true}, {"without a parking guest yet", 5001, 0, 5001, true},
-		{"parked on itself", 5001, 5001, 5001, false}, {"on a third guest", 5001, 900001, 5002, false}, {"on a third guest, no parking", 5001, 0, 5002, false},
+		{"on its guest", 5001, 900001, 5001, true},
+		{"on its parking guest", 5001, 900001, 900001, true},
+		{"without a parking guest yet", 5001, 0, 5001, true},
+		{"parked on itself", 5001, 5001, 5001, false},
+		{"on a third guest", 5001, 900001, 5002, false},
+		{"on a third guest, no parking", 5001, 0, 5002, false},
 	} {
 		j := Journal{Operation: "op-5001-20261201-3f2a", Kind: "reinstall", Guest: c.guest, Parking: c.parking, Holder: c.holder, State: JournalStuck}
 		n := ReadNotes(Notes{User: "mine", Journal: &j}.String()).For(c.holder)

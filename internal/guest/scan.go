@@ -8,7 +8,7 @@ import (
 )
 
 // found is a block at lines [from, to) of the notes, its line for people included: usable, or with a problem.
-type found struct {
+type found struct { //nolint:recvcheck // one method fills it, the others read it
 	from, to int
 	journal  *Journal
 	contract *Contract

@@ -9,7 +9,7 @@ func ofFacts() []mutant {
 			find: "return id != 0 && f.holder() != id", put: "return false",
 		},
 		{
-			breaks: "notes: of two blocks none is believed", file: notes, pkg: "./internal/guest", test: "^TestDamagedBlocksAreNotBelieved$",
+			breaks: "notes: of two blocks none is believed", file: notes, pkg: "./internal/guest", test: "^TestProblemsOfBlocks$",
 			find: "case count[f.kind()] > 1:", put: "case count[f.kind()] > 1 && false:",
 		},
 		{

@@ -196,7 +196,7 @@ func ofRecipe() []mutant {
 			survives: "the create finds the VMID taken and says the same; nothing was created",
 		},
 		{
-			breaks: "create: a guest counts as made only when its task ended well", file: dir + "edit.go", pkg: pkg, test: "^TestB6HalfMadeGuestIsNotDone$",
+			breaks: "create: a guest counts as made only when its task ended well", file: dir + "edit.go", pkg: pkg, test: "^TestB6HalfMadeGuestIsMadeAgain$",
 			find: "		default:\n			return madeHalf, nil", put: "		default:\n			return madeWhole, nil",
 		},
 		{
@@ -229,10 +229,10 @@ func ofRecipe() []mutant {
 		},
 		{
 			breaks: "return: a guest without our record is known by its MACs, not by its name", file: dir + "record.go", pkg: pkg, test: "^TestStrangerGetsNoVolume$",
-			find: "if before[i].MAC() == \"\" || !guest.SameNetwork(before[i], after[i]) {", put: "if false {",
+			find: "if before[i].MAC() == \"\" || !guest.SameNetwork(before[i], after[i]) {", put: "if i < 0 {",
 		},
 		{
-			breaks: "return: a guest that somebody started is stopped first", file: dir + "stage_move.go", pkg: pkg, test: "^TestB7RunningTargetIsStoppedFirst$",
+			breaks: "return: a guest that somebody started is stopped first", file: dir + "stage_move.go", pkg: pkg, test: "^TestB7NoVolumeReturnsToARunningGuest$",
 			find: "if err := o.halt(ctx, o.guest); err != nil { // somebody started it", put: "if err := error(nil); err != nil { // somebody started it",
 		},
 		{

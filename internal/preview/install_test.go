@@ -23,7 +23,8 @@ func TestReinstalledMeanwhileIsAChange(t *testing.T) {
 		was, now Acknowledgements
 		says     string
 	}{
-		{before, first, "It was reinstalled by op-5001-20261201-aaaa."}, {first, second, "It was reinstalled by op-5001-20261201-bbbb."},
+		{before, first, "It was reinstalled by op-5001-20261201-aaaa."},
+		{first, second, "It was reinstalled by op-5001-20261201-bbbb."},
 		{first, before, "The record of its install (op-5001-20261201-aaaa) is gone from its notes."},
 	} {
 		diff := c.was.Compare(c.now)
@@ -37,7 +38,8 @@ func TestReinstalledMeanwhileIsAChange(t *testing.T) {
 			t.Errorf("an operation stumbles over its own record: %+v", diff)
 		}
 	}
-	if diff := first.Compare(first); len(diff) > 0 {
+	if same := first; len(first.Compare(same)) > 0 {
+		diff := first.Compare(same)
 		t.Errorf("%+v", diff)
 	}
 	if strings.Contains(string(before.Encode()), "install") {

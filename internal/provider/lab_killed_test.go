@@ -28,7 +28,7 @@ func (l *lab) inside(id int, command string) string {
 	if !strings.HasPrefix(reach, "ssh ") {
 		args[len(args)-1] = command // no second shell takes the quotes away
 	}
-	out, err := exec.Command(args[0], args[1:]...).CombinedOutput() //nolint:noctx // a short command
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	if err != nil {
 		l.t.Fatalf("%s in CT %d: %v\n%s", command, id, err, out)
 	}

@@ -88,10 +88,14 @@ func ways() []way {
 		}}, mend: func(c *pvesim.Cluster) {
 			c.AddStorage(pvesim.StorageSpec{ID: "local-lvm", Type: "lvmthin", Total: 2 << 40})
 		}},
-		{name: "node offline", fault: pvesim.Fault{Kind: pvesim.FaultWorld, World: func(c *pvesim.Cluster) { c.SetNodeOnline("pve1", false) }},
-			mend: func(c *pvesim.Cluster) { c.SetNodeOnline("pve1", true) }},
-		{name: "no quorum", fault: pvesim.Fault{Kind: pvesim.FaultWorld, World: func(c *pvesim.Cluster) { c.SetQuorum(false) }},
-			mend: func(c *pvesim.Cluster) { c.SetQuorum(true) }},
+		{
+			name: "node offline", fault: pvesim.Fault{Kind: pvesim.FaultWorld, World: func(c *pvesim.Cluster) { c.SetNodeOnline("pve1", false) }},
+			mend: func(c *pvesim.Cluster) { c.SetNodeOnline("pve1", true) },
+		},
+		{
+			name: "no quorum", fault: pvesim.Fault{Kind: pvesim.FaultWorld, World: func(c *pvesim.Cluster) { c.SetQuorum(false) }},
+			mend: func(c *pvesim.Cluster) { c.SetQuorum(true) },
+		},
 	}
 }
 

@@ -447,6 +447,43 @@ func TestStrangerGetsNoVolume(t *testing.T) {
 	}
 }
 
+// Hazard B7: a guest that somebody started runs without its data; it is stopped before a volume comes back.
+func TestB7NoVolumeReturnsToARunningGuest(t *testing.T) {
+	t.Parallel()
+	b := plainScene().base(t)
+	w := b.fresh()
+	looked := 0
+	w.server.Inject(deedAfter(b.record(t, "return mp0"), func(c *pvesim.Cluster) { c.SetRunning(5001, true) }))
+	w.server.Inject(pvesim.Fault{Kind: pvesim.FaultWorld, Method: "POST", Path: `/lxc/905001/move_volume$`, Times: -1, World: func(c *pvesim.Cluster) {
+		looked++
+		if c.Running(5001) {
+			t.Error("a volume comes back into a running guest")
+		}
+	}})
+	if _, err := w.run(t, b.req(), &wire{w: w}); err != nil || looked != 3 {
+		t.Fatalf("%d volumes: %v", looked, err)
+	}
+	w.finished(t)
+}
+
+// Hazard B6: a guest whose create did not end well is made again, however complete it looks.
+func TestB6HalfMadeGuestIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := plainWorld()
+	w.server.Inject(pvesim.Fault{Kind: pvesim.FaultTaskKill, At: "extracted", Method: "POST", Path: `/lxc$`, Params: map[string]string{"vmid": "5001"}})
+	result, err := w.apply(t, recipe.Request{Want: wants()})
+	if err == nil || w.cluster.Config(5001)["rootfs"] == "" {
+		t.Fatalf("it does not look complete: %v, %v", err, w.cluster.Config(5001))
+	}
+	if _, err := w.reconcile(t, wants(), result.Operation, "resume"); err != nil {
+		t.Fatal(err)
+	}
+	if d, c := w.made(5001); d != 2 || c != 2 {
+		t.Errorf("destroyed %d times and created %d times, want 2 and 2: the old one, and the unfinished one", d, c)
+	}
+	w.finished(t)
+}
+
 // A volume that somebody takes out of the new guest again keeps the parking guest and the record alive.
 func TestSettleMissesAVolume(t *testing.T) {
 	t.Parallel()

@@ -38,9 +38,10 @@ func (c *Container) reconcile(ctx context.Context, req Request, seen Observation
 		return o.rollBack(ctx)
 	case preview.OpClose:
 		return o.closeIt(ctx)
-	default:
-		return standing(untouched(seen, installed), *seen.Journal), errors.New("internal error: unreachable action")
+	case preview.OpReinstall, preview.OpGrow, preview.OpRebuild, preview.OpReplace, preview.OpInstall, preview.OpModify, preview.OpUpdate,
+		preview.OpRemove, preview.OpRollbackData, preview.OpAccept:
 	}
+	return standing(untouched(seen, installed), *seen.Journal), errors.New("internal error: unreachable action")
 }
 
 // resume goes on where the record stands.

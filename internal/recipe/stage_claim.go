@@ -67,7 +67,7 @@ func (o *operation) claim() stage.Stage {
 			case !o.ours(config, o.guest.VMID):
 				return stage.None, nil
 			case o.claimedAs(config) != nil:
-				return stage.Partly, nil // claimed, and not the guest that was judged
+				return stage.Partly, nil //nolint:nilerr // claimed, and not the guest that was judged
 			}
 			return stage.Whole, nil
 		},

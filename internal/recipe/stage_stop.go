@@ -35,7 +35,7 @@ func (o *operation) stop() stage.Stage {
 			}
 		}
 		if o.compare(config, "while it was being stopped") != nil {
-			return stage.Partly, nil // stopped, and not the guest that was judged
+			return stage.Partly, nil //nolint:nilerr // stopped, and not the guest that was judged
 		}
 		return stage.Whole, nil
 	}}

@@ -41,7 +41,7 @@ func (o *operation) guard() stage.Stage {
 			case config.Values["protection"] != "1" || config.Values["entrypoint"] != noStart:
 				return stage.None, nil
 			case o.guarded(ctx) != nil:
-				return stage.Partly, nil // guarded, and something is missing that is to be guarded
+				return stage.Partly, nil //nolint:nilerr // guarded, and something is missing that is to be guarded
 			}
 			return stage.Whole, nil
 		},

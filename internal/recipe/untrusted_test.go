@@ -82,7 +82,7 @@ func untrusted() []notes {
 		{name: "forged, held by nobody it names", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Guest = 5003 })), refuses: true, inert: all},
 		{name: "damaged", at: 5001, text: mine + strings.Replace(good, "web1", "web2", 1), refuses: true, inert: all},
 		{name: "truncated", at: 5001, text: mine + good[:len(good)*2/3], refuses: true, inert: all},
-		{name: "only its first line", at: 5001, text: mine + good[:strings.Index(good, "\n")], refuses: true, inert: all},
+		{name: "only its first line", at: 5001, text: mine + strings.SplitN(good, "\n", 2)[0], refuses: true, inert: all},
 		{name: "duplicated", at: 5001, text: mine + good + "\n" + good, refuses: true, inert: all},
 		{name: "two different ones", at: 5001, text: mine + good + "\n" + journal(forged(func(j *guest.Journal) { j.Operation = "op-5001-20261201-beef" })), refuses: true, inert: all},
 		{name: "newer", at: 5001, text: mine + newer, refuses: true, inert: all},
