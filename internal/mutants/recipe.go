@@ -275,12 +275,11 @@ func ofRecipe() []mutant {
 			survives: "a guest that still holds a volume is not cleared anyway (a mutant of its own)",
 		},
 		{
-			breaks: "rollback: only the guest that the operation made is removed", file: dir + "rollback.go", pkg: pkg, test: "^TestFaultsRacesVMIDTaken$",
-			find: "			if !o.mine(config) {\n				return takenError{ref: o.guest}\n			}\n			if err := o.guarded", put: "			if err := o.guarded",
-			survives: "without an archive a rollback is refused before; parking again looks whose guest it is as well",
+			breaks: "rollback: only the guest that the operation made is removed", file: dir + "rollback.go", pkg: pkg, test: "^TestA2RollbackClearsNobodyElsesGuest$",
+			find: "			if !o.mine(config) {\n				return takenError{ref: o.guest}\n			}\n			if err := o.guarded", put: "			_ = config\n			if err := o.guarded",
 		},
 		{
-			breaks: "rollback: the refused install is declined", file: dir + "stage_restore.go", pkg: pkg, test: "^TestA2RollbackFromTheArchive$",
+			breaks: "rollback: the refused install is declined", file: dir + "stage_restore.go", pkg: pkg, test: "^TestA2RollbackDeclinesTheInstall$",
 			find: "	if o.j.Kind == kindRollback {\n		contract", put: "	if false {\n		contract",
 		},
 		{

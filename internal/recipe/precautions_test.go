@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
 	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
 )
@@ -550,6 +551,81 @@ func TestParkingVMIDTakenBySomebody(t *testing.T) {
 		}
 	}
 	check(fmt.Sprintf("on the way back (%v)", err), w)
+}
+
+// Hazard A2: after a rollback the contract does not claim the refused install: it declines it.
+func TestA2RollbackDeclinesTheInstall(t *testing.T) {
+	t.Parallel()
+	w := plainWorld()
+	want := wants()
+	want.Backup = &preview.Backup{Storage: "local", Mode: "stop"}
+	w.server.Inject(stopAt("create"))
+	result, err := w.apply(t, recipe.Request{Want: want})
+	if err == nil {
+		t.Fatal("it did not stop")
+	}
+	w.server.ClearFaults()
+	if _, err := w.reconcile(t, want, result.Operation, "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	contract := guest.ReadNotes(w.cluster.Config(5001)["description"]).For(5001).Contract
+	refused := guest.Install{Template: want.Template, Triggers: want.Triggers}
+	if contract == nil || contract.Installed.Template == want.Template || !slices.Contains(contract.Declined, refused.Hash()) {
+		t.Errorf("the contract is %+v", contract)
+	}
+}
+
+// Somebody takes the VMID in the middle of a rollback, right before what the operation made would be cleared away: theirs stays.
+func TestA2RollbackClearsNobodyElsesGuest(t *testing.T) {
+	t.Parallel()
+	s := plainScene()
+	s.req = func() recipe.Request {
+		want := wants()
+		want.Backup = &preview.Backup{Storage: "local", Mode: "stop"}
+		return recipe.Request{Want: want}
+	}
+	b := s.base(t)
+	back := func(deed *pvesim.Fault) (*world, error) {
+		w := b.fresh()
+		w.server.Inject(stopAt("create"))
+		result, err := w.run(t, b.req(), &wire{w: w})
+		if err == nil {
+			t.Fatal("it did not stop")
+		}
+		w.server.ClearFaults()
+		if deed != nil {
+			w.server.Inject(*deed)
+		}
+		req := b.req()
+		req.Reconcile = &recipe.Reconcile{Operation: result.Operation, Action: "rollback"}
+		_, err = w.run(t, req, &wire{w: w})
+		return w, err
+	}
+	w, err := back(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for _, r := range w.server.Requests() {
+		if j := guest.ReadNotes(r.Params["description"]).Journal; at == 0 && j != nil && j.Stage == "clear" {
+			at = r.Mutation
+		}
+	}
+	theirs := map[string]string{}
+	deed := deedAfter(at, func(c *pvesim.Cluster) {
+		c.AddContainer(pvesim.ContainerSpec{VMID: 5001, Config: map[string]string{"hostname": "theirs", "rootfs": "local-lvm:4"}})
+		maps.Copy(theirs, c.Config(5001))
+	})
+	w, err = back(&deed)
+	if err == nil || !strings.Contains(err.Error(), "not touched") {
+		t.Errorf("the error is %v", err)
+	}
+	if now := w.cluster.Config(5001); len(theirs) == 0 || !maps.Equal(now, theirs) {
+		t.Errorf("their guest is %v and was %v", now, theirs)
+	}
+	if lost := append(w.lost(), w.orphaned()...); len(lost) > 0 {
+		t.Error(lost)
+	}
 }
 
 // Of two runs that resume the same operation only one goes on: the other finds that the record is no longer its own.
