@@ -150,6 +150,9 @@ func (o *operation) removeParking(ctx context.Context) error {
 		if err := o.clearTrials(ctx); err != nil {
 			return err
 		}
+		if err := o.liftGuard(ctx); err != nil { // set while somebody had it running, it came into force only now
+			return err
+		}
 	}
 	if err := o.forgetParking(ctx); err != nil {
 		return err

@@ -15,7 +15,7 @@ func (o *operation) park(i int) stage.Stage {
 	return stage.Stage{
 		Name: "park " + o.j.Parked[i].Key,
 		Do: func(ctx context.Context) error {
-			if err := o.halt(ctx, o.parking); err != nil { // somebody started it: it would run on the kept data (hazard B7)
+			if err := o.haltParking(ctx); err != nil { // somebody started it: it would run on the kept data (hazard B7)
 				return err
 			}
 			if err := o.handOver(ctx, i, o.guest, o.parking); err != nil {
@@ -23,40 +23,64 @@ func (o *operation) park(i int) stage.Stage {
 			}
 			return nil
 		},
-		Undo: func(ctx context.Context) error {
-			if err := o.inOnePlace(ctx, i); err != nil {
-				return err // nothing is stopped for a volume that will not move
-			}
-			for _, ref := range []guest.Ref{o.parking, o.guest} { // the guest is started again once it has all its data
-				if err := o.halt(ctx, ref); err != nil {
-					return err
-				}
-			}
-			return o.handOver(ctx, i, o.parking, o.guest)
-		},
+		Undo: func(ctx context.Context) error { return o.takeHome(ctx, i) },
 		Seen: o.movedTo(i, func() (guest.Ref, guest.Ref) { return o.guest, o.parking }),
 	}
 }
 
-// inOnePlace refuses a volume whose key names one on either guest: no record explains that.
-func (o *operation) inOnePlace(ctx context.Context, i int) error {
+// takeHome undoes a park. Whoever started the parking guest, or the guest without its data, has it stopped first; the guest
+// is started again once it has everything. Nothing is stopped for a volume that will not move.
+func (o *operation) takeHome(ctx context.Context, i int) error {
 	key := o.j.Parked[i].Key
-	var ids [2]guest.VolumeID
-	for n, ref := range []guest.Ref{o.parking, o.guest} {
-		config, err := o.host.Config(ctx, ref)
-		if err != nil {
-			return err
-		}
-		id, there, err := o.volumeSeen(ctx, config, ref, key)
-		if err != nil {
-			return err
-		}
-		if !there {
-			return nil
-		}
-		ids[n] = id
+	there, err := o.host.Config(ctx, o.parking)
+	if err != nil {
+		return err
 	}
-	return twiceError{from: o.parking, to: o.guest, a: ids[0], b: ids[1], key: key}
+	here, err := o.host.Config(ctx, o.guest)
+	if err != nil {
+		return err
+	}
+	parked, waits, err := o.volumeSeen(ctx, there, o.parking, key)
+	if err != nil {
+		return err
+	}
+	own, home, err := o.volumeSeen(ctx, here, o.guest, key)
+	if err != nil {
+		return err
+	}
+	switch {
+	case waits && home:
+		return twiceError{from: o.parking, to: o.guest, a: parked, b: own, key: key}
+	case waits:
+		if err := o.haltParking(ctx); err != nil {
+			return err
+		}
+		if err := o.halt(ctx, o.guest); err != nil {
+			return err
+		}
+	}
+	return o.handOver(ctx, i, o.parking, o.guest)
+}
+
+// isParking refuses a guest under the parking VMID that does not carry our record in its own notes. A record alone proves
+// nothing: whoever may write the notes of one guest could point at another one in it, and have it emptied.
+func (o *operation) isParking(config guest.Config) error {
+	if o.ours(config, o.parking.VMID) {
+		return nil
+	}
+	return fmt.Errorf("%s %d does not carry the record of %s: it is not our parking guest, or somebody overwrote its notes; it is not touched", o.parking.Kind, o.parking.VMID, o.j.Operation)
+}
+
+// haltParking makes sure that the parking guest does not run.
+func (o *operation) haltParking(ctx context.Context) error {
+	config, err := o.host.Config(ctx, o.parking)
+	if err != nil {
+		return err
+	}
+	if err := o.isParking(config); err != nil {
+		return err
+	}
+	return o.halt(ctx, o.parking)
 }
 
 // twiceError says that two guests name a volume under the key that one volume is handed over by.
@@ -78,10 +102,10 @@ func (o *operation) bringBack(i int) stage.Stage {
 			if err := o.stillOurs(ctx); err != nil {
 				return err
 			}
-			if err := o.halt(ctx, o.guest); err != nil { // somebody started it: it would run without its data (hazard B7)
+			if err := o.haltParking(ctx); err != nil {
 				return err
 			}
-			if err := o.halt(ctx, o.parking); err != nil {
+			if err := o.halt(ctx, o.guest); err != nil { // somebody started it: it would run without its data (hazard B7)
 				return err
 			}
 			if err := o.handOver(ctx, i, o.parking, o.guest); err != nil {
@@ -130,6 +154,14 @@ func (o *operation) handOver(ctx context.Context, i int, from, to guest.Ref) err
 		target, err := o.host.Config(ctx, to)
 		if err != nil {
 			return err
+		}
+		for ref, config := range map[guest.Ref]guest.Config{from: source, to: target} {
+			if ref != o.parking {
+				continue
+			}
+			if err := o.isParking(config); err != nil {
+				return err
+			}
 		}
 		id, there, err := o.volumeSeen(ctx, source, from, p.Key)
 		if err != nil {

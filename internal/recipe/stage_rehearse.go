@@ -191,6 +191,28 @@ func (o *operation) clearTrials(ctx context.Context) error {
 	if err := o.allHome(ctx); err != nil {
 		return err
 	}
+	const passes = 4
+	for range passes {
+		// Somebody may have started it again: what is removed from a running guest only waits (hazard B7).
+		if err := o.halt(ctx, o.parking); err != nil {
+			return err
+		}
+		if err := o.clearPass(ctx); err != nil {
+			return err
+		}
+		config, err := o.host.Config(ctx, o.parking)
+		if err != nil {
+			return err
+		}
+		if mounts, bad := config.Mounts(); len(mounts) <= 1 && len(bad) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("rehearsal: throw-away volumes of parking guest CT %d do not go away", o.parking.VMID)
+}
+
+// clearPass removes what it finds: first the mount points, then the unused volumes that they become.
+func (o *operation) clearPass(ctx context.Context) error {
 	for _, prefix := range []string{"mp", "unused"} {
 		config, err := o.host.Config(ctx, o.parking)
 		if err != nil {

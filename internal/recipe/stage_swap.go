@@ -22,6 +22,9 @@ func (o *operation) guard() stage.Stage {
 	return stage.Stage{
 		Name: "guard",
 		Do: func(ctx context.Context) error {
+			if err := o.haltParking(ctx); err != nil { // what is set on a running guest only waits
+				return err
+			}
 			if err := o.edit(ctx, o.parking, func(c guest.Config) (map[string]string, []string) {
 				if c.Values["protection"] == "1" && c.Values["entrypoint"] == noStart {
 					return nil, nil

@@ -46,6 +46,11 @@ func forged(change func(*guest.Journal)) guest.Journal {
 	return j
 }
 
+// theirs is a volume that only 5002 has.
+func theirs() []guest.ParkedVolume {
+	return []guest.ParkedVolume{{Key: "mp5", Value: "local-lvm:vm-5002-disk-5,mp=/five,size=1G", Parked: "local-lvm:vm-5002-disk-5", To: 5002}}
+}
+
 // notes are what stands in the notes of a guest, and what a run may then do.
 type notes struct {
 	name   string
@@ -80,6 +85,11 @@ func untrusted() []notes {
 		{name: "forged, without a parking guest", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Parking, j.Made = 0, false })), refuses: true},
 		{name: "forged, parks on itself", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Parking = 5001 })), refuses: true, inert: all},
 		{name: "forged, held by nobody it names", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Guest = 5003 })), refuses: true, inert: all},
+		{name: "forged, takes another guest's volume", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Stage, j.New, j.Made, j.Parked = "return mp5", true, false, theirs() })), refuses: true},
+		{name: "forged, sets another guest's volume aside", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Stage, j.Made, j.Parked = "park mp5", false, theirs() })), refuses: true},
+		{name: "forged, takes it back from there", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Stage, j.Made, j.Back, j.Parked = "park mp5", false, true, theirs() })), refuses: true},
+		{name: "forged, guards another guest", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Stage, j.Made = "guard", false })), refuses: true},
+		{name: "forged, rehearses on another guest", at: 5001, text: mine + journal(forged(func(j *guest.Journal) { j.Stage, j.Made, j.Back = "rehearse", false, true })), refuses: true},
 		{name: "damaged", at: 5001, text: mine + strings.Replace(good, "web1", "web2", 1), refuses: true, inert: all},
 		{name: "truncated", at: 5001, text: mine + good[:len(good)*2/3], refuses: true, inert: all},
 		{name: "only its first line", at: 5001, text: mine + strings.SplitN(good, "\n", 2)[0], refuses: true, inert: all},
@@ -208,6 +218,8 @@ func TestForgedRecordsThatAPersonResumes(t *testing.T) {
 				if n.rename != "" {
 					w.cluster.SetConfig(n.at, "hostname", n.rename)
 				}
+				w.cluster.SetConfig(5002, "mp5", "local-lvm:1,mp=/five")
+				w.cluster.SetRunning(5002, true)
 				before := w.cluster.Dump(pvesim.IgnoreKeys("description"), pvesim.IgnorePower())
 				j := w.journal(t, 5001)
 				if j == nil {
@@ -218,6 +230,9 @@ func TestForgedRecordsThatAPersonResumes(t *testing.T) {
 				t.Log(err)
 				for _, v := range append(append(l.broken, w.lost()...), w.orphaned()...) {
 					t.Error(v)
+				}
+				if !w.cluster.Running(5001) || !w.cluster.Running(5002) {
+					t.Errorf("stopped: 5001 runs %v, 5002 runs %v", w.cluster.Running(5001), w.cluster.Running(5002))
 				}
 				for _, r := range w.server.Requests() {
 					if r.Mutates() && !strings.HasSuffix(r.Template, "/config") {
