@@ -35,7 +35,7 @@ func ofRecipe() []mutant {
 		},
 		{
 			breaks: "rehearse: throw-away volumes are cleared only while all volumes are at home", file: dir + "stage_rehearse.go", pkg: pkg, test: "^TestA3TrialsAreClearedOnlyWhileAllIsHome$",
-			find: "	if err := o.allHome(ctx); err != nil {\n		return err\n	}\n	for _, prefix", put: "	for _, prefix",
+			find: "if err := o.allHome(ctx); err != nil {", put: "if err := error(nil); err != nil {",
 		},
 		{
 			breaks: "rehearse: a volume is at home only when its storage says so", file: dir + "stage_rehearse.go", pkg: pkg, test: "^TestA3TrialsAreClearedOnlyWhileAllIsHome$",
@@ -72,7 +72,7 @@ func ofRecipe() []mutant {
 		},
 		{
 			breaks: "park: the undo brings the volume back", file: dir + "stage_move.go", pkg: pkg, test: takenBack,
-			find: "			return o.handOver(ctx, i, o.parking, o.guest)\n", put: "			return nil\n",
+			find: "Undo: func(ctx context.Context) error { return o.takeHome(ctx, i) },", put: "Undo: nil,",
 		},
 		{
 			breaks: "park: a lock is waited for", file: dir + "stage_move.go", pkg: pkg, test: "^TestB1ShortLockWhileVolumesReturn$",
