@@ -71,6 +71,14 @@ func ofRecipe() []mutant {
 			find: "if !contains(o.j.Snaps, name) {", put: "if !contains(o.j.Snaps, name) && false {",
 		},
 		{
+			breaks: "park: what is under the parking VMID must carry the record itself", file: dir + "stage_move.go", pkg: pkg, test: "^TestForgedRecordsThatAPersonResumes$",
+			find: "	if o.ours(config, o.parking.VMID) {\n		return nil\n	}\n	return fmt.Errorf(\"%s %d does not carry the record", put: "	if true {\n		return nil\n	}\n	return fmt.Errorf(\"%s %d does not carry the record",
+		},
+		{
+			breaks: "park: the undo stops a parking guest that somebody started", file: dir + "stage_move.go", pkg: pkg, test: "^TestFaultsB7StartedParkingGuestIsStoppedAgain$",
+			find: "	case waits:\n		if err := o.haltParking(ctx); err != nil {", put: "	case waits:\n		if err := error(nil); err != nil {",
+		},
+		{
 			breaks: "park: the undo brings the volume back", file: dir + "stage_move.go", pkg: pkg, test: takenBack,
 			find: "Undo: func(ctx context.Context) error { return o.takeHome(ctx, i) },", put: "Undo: nil,",
 		},
