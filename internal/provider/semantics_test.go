@@ -68,10 +68,10 @@ func TestImportReinstallsOnceAndThePlanAfterIsEmpty(t *testing.T) {
 		w.did(t)
 		ws.apply(0)
 		w.did(t, "5001 reinstall")
-		looks := w.looks
+		looks := w.looked()
 		ws.plan(0)
-		if w.looks != looks+1 {
-			t.Errorf("a plan without changes looked %d times, want 1", w.looks-looks)
+		if n := w.looked() - looks; n != 1 {
+			t.Errorf("a plan without changes looked %d times, want 1", n)
 		}
 		state := ws.state(web1)
 		if state["status"] != "ready" || state["node"] != "pve1" {
