@@ -113,7 +113,7 @@ func ofRecipe() []mutant {
 			find: "if !contains(p.Before, id) && !named[id] {", put: "if !named[id] {",
 		},
 		{
-			breaks: "repair: of two volumes none is taken", file: dir + "stage_move.go", pkg: pkg, test: "^TestFaultsB5HolesWithOrphansAround$",
+			breaks: "repair: of two volumes none is taken", file: dir + "stage_move.go", pkg: pkg, test: "^TestB5OfSeveralVolumesNoneIsTaken$",
 			find: "	if len(found) != 1 {", put: "	if len(found) == 0 {",
 		},
 		{

@@ -254,6 +254,44 @@ func TestB5OrphanIsNotTakenForTheVolume(t *testing.T) {
 	}
 }
 
+// Hazard B5: when more than one volume appeared at the receiver since the record, none is taken, whatever their order.
+func TestB5OfSeveralVolumesNoneIsTaken(t *testing.T) {
+	t.Parallel()
+	b := plainScene().base(t)
+	w := b.fresh()
+	orphans := []string{"local-lvm:vm-905001-aaa", "local-lvm:vm-905001-zzz"}
+	w.server.Inject(pvesim.Fault{Kind: pvesim.FaultTaskKill, At: "renamed", Method: "POST", Path: `/lxc/5001/move_volume$`, Params: map[string]string{"volume": "mp0"}})
+	w.server.After = func(r pvesim.Request) {
+		if r.Params["volume"] == "mp0" {
+			w.cluster.Wait()
+			for _, id := range orphans {
+				if err := w.cluster.AddVolume("pve1", id, 100<<30); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	result, err := w.run(t, b.req(), &wire{w: w})
+	if err == nil || result.Status != recipe.StatusNeedsReconcile || !strings.Contains(err.Error(), "nothing is guessed") {
+		t.Errorf("%s: %v", result.Status, err)
+	}
+	for _, id := range []int{5001, 905001} {
+		if now := w.cluster.Config(id)["mp0"]; slices.ContainsFunc(orphans, func(o string) bool { return strings.HasPrefix(now, o) }) {
+			t.Errorf("CT %d mounts %s", id, now)
+		}
+	}
+	for _, id := range orphans {
+		w.cluster.RemoveVolume(id)
+	}
+	w.server.After = nil
+	if _, err := w.run(t, b.reconcile(w.journal(t, 5001), "resume"), &wire{w: w}); err != nil {
+		t.Error(err)
+	}
+	if lost := append(w.lost(), w.orphaned()...); len(lost) > 0 {
+		t.Error(lost)
+	}
+}
+
 // Options that a volume lost on its way are given back, and compared.
 func TestLostOptionsComeBack(t *testing.T) {
 	t.Parallel()
