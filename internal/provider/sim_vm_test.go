@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	db1       = "pvrx_vm_rebuild.db1"
-	db1Import = "import {\n  to = pvrx_vm_rebuild.db1\n  id = \"7131\"\n}\n"
+	id01       = "pvrx_vm_rebuild.id01"
+	id01Import = "import {\n  to = pvrx_vm_rebuild.id01\n  id = \"7131\"\n}\n"
 )
 
-// db1Block is the block of the demo VM: a system disk from a cloud image, a blank scratch disk; scsi2 is kept.
-func db1Block(id int, arguments ...string) string {
-	return fmt.Sprintf(`resource "pvrx_vm_rebuild" "db1" {
+// id01Block is the block of the demo VM: a system disk from a cloud image, a blank scratch disk; scsi2 is kept.
+func id01Block(id int, arguments ...string) string {
+	return fmt.Sprintf(`resource "pvrx_vm_rebuild" "id01" {
   vmid = %d
-  name = "db1"
+  name = "id01"
   system_disks = {
     scsi0 = { image = %q, size = "32GiB" }
     scsi1 = { blank = true, size = "64GiB" }
@@ -32,10 +32,10 @@ func db1Block(id int, arguments ...string) string {
 // lastOperationID is the id of the last operation, as the state names it.
 func lastOperationID(t *testing.T, s *simulation) string {
 	t.Helper()
-	last, _ := s.state(db1)["last_operation"].(map[string]any)
+	last, _ := s.state(id01)["last_operation"].(map[string]any)
 	id, _ := last["id"].(string)
 	if id == "" {
-		t.Fatalf("no last operation: %v", s.state(db1))
+		t.Fatalf("no last operation: %v", s.state(id01))
 	}
 	return id
 }
@@ -50,19 +50,19 @@ func TestVMRebuildInPlace(t *testing.T) {
 	everyCLI(t, func(t *testing.T, c cli) {
 		for _, action := range []string{"accept", "rollback", "rollback_data"} {
 			s := simulate(t, c)
-			before := s.world.Config(pvesim.DemoDB)
-			kept := identity(t, s, s.world.VolumeOf(pvesim.DemoDB, "scsi2"))
-			old := s.world.VolumeOf(pvesim.DemoDB, "scsi0")
-			s.write("main.tf", db1Import+db1Block(pvesim.DemoDB, "snapshot = true"))
+			before := s.world.Config(pvesim.DemoIdent)
+			kept := identity(t, s, s.world.VolumeOf(pvesim.DemoIdent, "scsi2"))
+			old := s.world.VolumeOf(pvesim.DemoIdent, "scsi0")
+			s.write("main.tf", id01Import+id01Block(pvesim.DemoIdent, "snapshot = true"))
 			out := s.plan(2)
 			s.untouched()
-			out.says(t, "VM 7131 db1: rebuild in place", "until accept")
-			shown, _ := s.planned(db1)["preview"].(map[string]any)
+			out.says(t, "VM 7131 id01: rebuild in place", "until accept")
+			shown, _ := s.planned(id01)["preview"].(map[string]any)
 			if fates := fmt.Sprint(shown["fates"]); !strings.Contains(fates, "scsi2:kept") || !strings.Contains(fates, "scsi0:erased") {
 				t.Errorf("fates %v", shown["fates"])
 			}
 			s.apply(0)
-			after := s.world.Config(pvesim.DemoDB)
+			after := s.world.Config(pvesim.DemoIdent)
 			for _, key := range []string{"net0", "smbios1", "vmgenid", "boot", "scsi2", "onboot", "tags"} {
 				if before[key] != after[key] {
 					t.Errorf("%s was %q and is %q", key, before[key], after[key])
@@ -71,25 +71,25 @@ func TestVMRebuildInPlace(t *testing.T) {
 			if now, _ := s.world.Volume(kept.ID); now.Identity != kept.Identity || now.Digest() != kept.Digest() {
 				t.Errorf("the kept disk is not the one that was there")
 			}
-			if status := s.state(db1)["status"]; status != "awaiting_trust" {
+			if status := s.state(id01)["status"]; status != "awaiting_trust" {
 				t.Errorf("status %v", status)
 			}
-			s.write("main.tf", db1Block(pvesim.DemoDB, "snapshot = true"))
+			s.write("main.tf", id01Block(pvesim.DemoIdent, "snapshot = true"))
 			s.plan(0)
 			id := lastOperationID(t, s)
 
-			s.write("main.tf", db1Block(pvesim.DemoDB, "snapshot = true", `triggers = { again = "1" }`))
+			s.write("main.tf", id01Block(pvesim.DemoIdent, "snapshot = true", `triggers = { again = "1" }`))
 			s.plan(1).says(t, "awaiting_trust")
 
-			s.write("main.tf", db1Block(pvesim.DemoDB, "snapshot = true", reconcileWith(id, action)))
-			s.plan(2).says(t, "VM 7131 db1: "+action)
+			s.write("main.tf", id01Block(pvesim.DemoIdent, "snapshot = true", reconcileWith(id, action)))
+			s.plan(2).says(t, "VM 7131 id01: "+action)
 			s.apply(0)
 			_, there := s.world.Volume(old)
 			if there != (action != "accept") {
 				t.Errorf("%s: the old disk is there: %v", action, there)
 			}
 			want := map[string]string{"accept": "ready", "rollback": "rolled_back", "rollback_data": "rolled_back"}[action]
-			if status := s.state(db1)["status"]; status != want {
+			if status := s.state(id01)["status"]; status != want {
 				t.Errorf("%s: status %v", action, status)
 			}
 			s.plan(0)
@@ -105,19 +105,19 @@ func TestVMReplace(t *testing.T) {
 		for _, giveUp := range []bool{false, true} {
 			s := simulate(t, c)
 			s.world.SetRights("pvrx@pve!demo", "/pool", "Pool.Audit", "Pool.Allocate")
-			before := s.world.Config(pvesim.DemoDB)
-			kept := identity(t, s, s.world.VolumeOf(pvesim.DemoDB, "scsi2"))
-			s.write("main.tf", db1Import+db1Block(pvesim.DemoDB, "adopt = true"))
+			before := s.world.Config(pvesim.DemoIdent)
+			kept := identity(t, s, s.world.VolumeOf(pvesim.DemoIdent, "scsi2"))
+			s.write("main.tf", id01Import+id01Block(pvesim.DemoIdent, "adopt = true"))
 			s.plan(2)
 			s.apply(0)
-			s.write("main.tf", db1Block(9131, "adopt = true", "replaces_vmid = 7131"))
-			s.plan(2).says(t, "VM 7131 db1: replace by VM 9131")
+			s.write("main.tf", id01Block(9131, "adopt = true", "replaces_vmid = 7131"))
+			s.plan(2).says(t, "VM 7131 id01: replace by VM 9131")
 			s.apply(0)
-			if status := s.state(db1)["status"]; status != "awaiting_trust" || fmt.Sprint(s.state(db1)["vmid"]) != "9131" {
-				t.Fatalf("status %v, vmid %v", status, s.state(db1)["vmid"])
+			if status := s.state(id01)["status"]; status != "awaiting_trust" || fmt.Sprint(s.state(id01)["vmid"]) != "9131" {
+				t.Fatalf("status %v, vmid %v", status, s.state(id01)["vmid"])
 			}
-			old, now := s.world.Config(pvesim.DemoDB), s.world.Config(9131)
-			if old["name"] != "db1-old" || old["onboot"] != "0" || s.world.Running(pvesim.DemoDB) || !s.world.Running(9131) {
+			old, now := s.world.Config(pvesim.DemoIdent), s.world.Config(9131)
+			if old["name"] != "id01-old" || old["onboot"] != "0" || s.world.Running(pvesim.DemoIdent) || !s.world.Running(9131) {
 				t.Errorf("the old VM: %v", old)
 			}
 			moved, found := s.world.VolumeByIdentity(kept.Identity)
@@ -130,10 +130,10 @@ func TestVMReplace(t *testing.T) {
 			s.plan(0)
 			id := lastOperationID(t, s)
 			if giveUp {
-				s.write("main.tf", db1Block(pvesim.DemoDB, "adopt = true"))
+				s.write("main.tf", id01Block(pvesim.DemoIdent, "adopt = true"))
 				s.plan(2).says(t, "rollback")
 				s.apply(0)
-				if after := s.world.Config(pvesim.DemoDB); after["name"] != "db1" || after["boot"] != before["boot"] || after["scsi2"] != before["scsi2"] || after["onboot"] != "1" || !s.world.Running(pvesim.DemoDB) {
+				if after := s.world.Config(pvesim.DemoIdent); after["name"] != "id01" || after["boot"] != before["boot"] || after["scsi2"] != before["scsi2"] || after["onboot"] != "1" || !s.world.Running(pvesim.DemoIdent) {
 					t.Errorf("given up: %v", after)
 				}
 				if slices.Contains(s.world.Guests(), 9131) {
@@ -142,7 +142,7 @@ func TestVMReplace(t *testing.T) {
 				s.plan(0)
 				continue
 			}
-			s.write("main.tf", db1Block(9131, "adopt = true", "replaces_vmid = 7131", reconcileWith(id, "accept")))
+			s.write("main.tf", id01Block(9131, "adopt = true", "replaces_vmid = 7131", reconcileWith(id, "accept")))
 			if err := s.world.AddVolume("pve1", "local-lvm:vm-7131-disk-9", 1<<30); err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +150,7 @@ func TestVMReplace(t *testing.T) {
 			s.world.RemoveVolume("local-lvm:vm-7131-disk-9")
 			s.plan(2)
 			s.apply(0)
-			if slices.Contains(s.world.Guests(), pvesim.DemoDB) {
+			if slices.Contains(s.world.Guests(), pvesim.DemoIdent) {
 				t.Error("the old VM is still there after accept")
 			}
 			s.plan(0)
@@ -165,9 +165,9 @@ func TestVMGoldenPlans(t *testing.T) {
 		s := simulate(t, c)
 		s.world.AddVM(pvesim.VMSpec{VMID: 8000, Config: map[string]string{"name": "golden", "scsi0": "local-lvm:5"}})
 		disk := func(text string) string {
-			return "resource \"pvrx_vm_rebuild\" \"db1\" {\n  vmid = 7131\n  name = \"db1\"\n  " + text + "\n}\n"
+			return "resource \"pvrx_vm_rebuild\" \"id01\" {\n  vmid = 7131\n  name = \"id01\"\n  " + text + "\n}\n"
 		}
-		data := s.world.VolumeOf(pvesim.DemoDB, "scsi2")
+		data := s.world.VolumeOf(pvesim.DemoIdent, "scsi2")
 		image := fmt.Sprintf("scsi0 = { image = %q }", pvesim.DemoImage)
 		plans := []struct{ name, block string }{
 			{"default", disk("system_disks = { " + image + " }")},
@@ -184,22 +184,22 @@ func TestVMGoldenPlans(t *testing.T) {
 				if err := s.world.AddVolume("pve1", "local:iso/debian-13.1.0-amd64-netinst.iso", 700<<20); err != nil {
 					t.Fatal(err)
 				}
-				s.world.SetConfig(pvesim.DemoDB, "ide2", "local:iso/debian-13.1.0-amd64-netinst.iso,media=cdrom,size=700M")
-				s.world.SetConfig(pvesim.DemoDB, "boot", "order=scsi0;ide2")
+				s.world.SetConfig(pvesim.DemoIdent, "ide2", "local:iso/debian-13.1.0-amd64-netinst.iso,media=cdrom,size=700M")
+				s.world.SetConfig(pvesim.DemoIdent, "boot", "order=scsi0;ide2")
 			}
 			if p.name == "EFI and TPM kept" {
-				s.world.SetConfig(pvesim.DemoDB, "bios", "ovmf")
+				s.world.SetConfig(pvesim.DemoIdent, "bios", "ovmf")
 				for key, value := range map[string]string{"efidisk0": "local-lvm:vm-7131-disk-5,efitype=4m,pre-enrolled-keys=1,size=4M", "tpmstate0": "local-lvm:vm-7131-disk-6,size=4M,version=v2.0"} {
 					if err := s.world.AddVolume("pve1", strings.Split(value, ",")[0], 4<<20); err != nil {
 						t.Fatal(err)
 					}
-					s.world.SetConfig(pvesim.DemoDB, key, value)
+					s.world.SetConfig(pvesim.DemoIdent, key, value)
 				}
 			}
-			s.write("main.tf", db1Import+p.block)
+			s.write("main.tf", id01Import+p.block)
 			out := s.plan(2)
 			fmt.Fprintf(&text, "# %s\n%s\n", p.name, warnings(out.text))
-			fmt.Fprintf(&text, "%v\n\n", sortedLines(s.planned(db1)["preview"]))
+			fmt.Fprintf(&text, "%v\n\n", sortedLines(s.planned(id01)["preview"]))
 		}
 		golden(t, "vm_plans.txt", regexp.MustCompile(`sha256:[0-9a-f]+`).ReplaceAllString(text.String(), "sha256:…"))
 	})

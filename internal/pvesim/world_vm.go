@@ -81,21 +81,21 @@ func (c *Cluster) mustDisk(g *guest, key, value string) string {
 	return p.render()
 }
 
-// DemoDB is virtual machine db1 of the demo cluster: system, scratch and data disk.
-const DemoDB = 7131
+// DemoIdent is virtual machine id01 of the demo cluster: system, scratch and data disk.
+const DemoIdent = 7131
 
 func (d *Demo) addVMs() {
 	d.AddVM(VMSpec{
-		VMID: DemoDB, Running: true,
+		VMID: DemoIdent, Running: true,
 		Config: map[string]string{
-			"name": "db1", "cores": "2", "memory": "2048", "ostype": "l26", "scsihw": "virtio-scsi-single", "agent": "1",
-			"scsi0": "local-lvm:8,discard=on,ssd=1", "scsi1": "local-lvm:4", "scsi2": "tank:40,discard=on,iothread=1,serial=DBDATA,ssd=1",
-			"net0": "virtio=BC:24:11:00:71:31,bridge=vmbr0", "boot": "order=scsi0;net0", "onboot": "1", "tags": "db;prod",
+			"name": "id01", "cores": "2", "memory": "2048", "ostype": "l26", "scsihw": "virtio-scsi-single", "agent": "1",
+			"scsi0": "local-lvm:8,discard=on,ssd=1", "scsi1": "local-lvm:4", "scsi2": "tank:40,discard=on,iothread=1,serial=IDDATA,ssd=1",
+			"net0": "virtio=BC:24:11:00:71:31,bridge=vmbr0", "boot": "order=scsi0;net0", "onboot": "1", "tags": "ident;prod",
 		},
 		Files: map[string]map[string]string{
 			"scsi0": {"/etc/os-release": "ID=debian\nVERSION_ID=12"},
 			"scsi1": {"/scratch": "nothing of value"},
-			"scsi2": {"/var/lib/db": "the data that must stay"},
+			"scsi2": {"/var/lib/id": "the data that must stay"},
 		},
 	})
 }

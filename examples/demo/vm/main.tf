@@ -1,4 +1,4 @@
-# VM 7131 "db1" of the demo cluster gets a new operating system. Its disks:
+# VM 7131 "id01" of the demo cluster gets a new operating system. Its disks:
 #
 #   scsi0   8 GiB, the system    made anew from a cloud image; the old one stays as the way back until accept
 #   scsi1   4 GiB, scratch       made anew, blank
@@ -37,13 +37,13 @@ provider "pvrx" {
 }
 
 import {
-  to = pvrx_vm_rebuild.db1
+  to = pvrx_vm_rebuild.id01
   id = "7131"
 }
 
-resource "pvrx_vm_rebuild" "db1" {
+resource "pvrx_vm_rebuild" "id01" {
   vmid = 7131
-  name = "db1"
+  name = "id01"
   system_disks = {
     scsi0 = { image = "local:import/debian-13-genericcloud-amd64.qcow2", size = "32GiB" }
     scsi1 = { blank = true, size = "64GiB" }
@@ -53,5 +53,5 @@ resource "pvrx_vm_rebuild" "db1" {
 }
 
 output "operation" {
-  value = try(pvrx_vm_rebuild.db1.last_operation.id, "none yet")
+  value = try(pvrx_vm_rebuild.id01.last_operation.id, "none yet")
 }
