@@ -58,6 +58,8 @@ type Journal struct {
 	Replace  bool         `json:"repl,omitempty"`  // of a VM: the parking guest is the new VM and stays
 	Snapshot string       `json:"snap,omitempty"`  // of a VM: name of the snapshot of the kept disks, when one is asked for
 
+	App *Deployment `json:"app,omitempty"` // of a container made from an OCI image
+
 	Return bool     `json:"data,omitempty"` // of a VM: taking back returns the kept disks to the snapshot, too
 	Jobs   []string `json:"jobs,omitempty"` // of a VM: backup jobs that name the new VM instead of the old one
 	Boot   string   `json:"boot,omitempty"` // of a VM: the boot setting of the new system
@@ -70,6 +72,7 @@ type SystemDisk struct {
 	Source  string `json:"s,omitempty"` // volume id it is made from, "" for a blank one
 	Storage string `json:"t"`
 	Options string `json:"o,omitempty"` // "discard=on,ssd=1"
+	Format  string `json:"f,omitempty"` // "qcow2", "" where Proxmox chooses
 	Size    Bytes  `json:"z,omitempty"` // 0: its source's
 	Late    bool   `json:"l,omitempty"` // made after the stop, because its storage cannot rename
 	Was     string `json:"w"`           // volume id of the old disk: the way back
@@ -115,4 +118,5 @@ type Contract struct {
 	Spent     map[string]string `json:"spent,omitempty"`    // erase consents that were used: key -> volume id
 	Declined  []string          `json:"declined,omitempty"` // hashes of installs that were rolled back
 	At        int64             `json:"at"`                 // seconds since 1970
+	App       *Application      `json:"app,omitempty"`      // of a container made from an OCI image
 }

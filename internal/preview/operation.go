@@ -13,6 +13,7 @@ const (
 	OpModify
 	OpUpdate
 	OpRemove
+	OpAdopt
 	OpResume
 	OpRollback
 	OpRollbackData
@@ -39,6 +40,8 @@ func (o Operation) String() string {
 		return "update"
 	case OpRemove:
 		return "remove"
+	case OpAdopt:
+		return "adopt"
 	case OpResume:
 		return "resume"
 	case OpRollback:

@@ -28,6 +28,8 @@ type Want struct {
 	Spent map[string]string
 	// VM is what only virtual machines have; nil for containers.
 	VM *VMWant
+	// Instance is what only application containers have; nil for others.
+	Instance *InstanceWant
 }
 
 // Rootfs is the wanted root file system: what is empty stays as it is.

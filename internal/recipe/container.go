@@ -43,6 +43,7 @@ type Observation struct {
 	Config       guest.Config
 	Acknowledged preview.Acknowledgements
 	Contract     *guest.Contract // nil when there is none or it is not this guest's
+	Foreign      *guest.Contract // of an application container that was made under another VMID: restored or cloned
 	Journal      *guest.Journal  // of an operation in progress, wherever it was found
 	Problems     []string        // damaged, foreign or newer blocks in the notes, in words
 }

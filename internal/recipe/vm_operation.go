@@ -68,8 +68,21 @@ func (o *operation) fill(d *guest.SystemDisk, system preview.SystemDisk, old gue
 		}
 	}
 	slices.Sort(parts)
-	d.Options = strings.Join(parts, ",")
+	d.Options, d.Format = strings.Join(parts, ","), newFormat(*d, system, old, facts)
 	d.Late = preview.LateDisk(facts.Storages[d.Storage]) && !o.j.Replace
+}
+
+// newFormat is the format to ask for: the one that is wanted, else on the same storage the old disk's, because a blank disk
+// would get the storage's default, which on a directory takes no snapshots. "" leaves it to Proxmox.
+func newFormat(d guest.SystemDisk, system preview.SystemDisk, old guest.Disk, facts preview.Facts) string {
+	if format, wanted := system.Options["format"]; wanted {
+		return format
+	}
+	id, ok := old.Volume()
+	if format := facts.Volumes[id].Format; ok && id.Storage == d.Storage && (format == "qcow2" || format == "vmdk") {
+		return format
+	}
+	return ""
 }
 
 func withOptions(source, options string) string {
@@ -81,13 +94,19 @@ func withOptions(source, options string) string {
 
 // newDisk is the value that makes a system disk.
 func newDisk(d guest.SystemDisk) string {
+	source := d.Storage + ":"
 	switch {
 	case d.Source != "":
-		return withOptions(d.Storage+":0,import-from="+d.Source, d.Options)
+		source += "0,import-from=" + d.Source
 	case d.Size == 0: // efidisk0 and tpmstate0 have a size of their own
-		return withOptions(d.Storage+":1", d.Options)
+		source += "1"
+	default:
+		source += d.Size.AllocationGiB()
 	}
-	return withOptions(d.Storage+":"+d.Size.AllocationGiB(), d.Options)
+	if d.Format != "" {
+		source += ",format=" + d.Format
+	}
+	return withOptions(source, d.Options)
 }
 
 // bootAfter is the boot setting of the new system: the old one without devices that will not be there.
