@@ -25,8 +25,38 @@ type Instance struct {
 	Archives Archives
 }
 
+// container is the recipe that installs and updates share with reinstalls.
+func (i *Instance) container() *Container { return &i.Container }
+
 // Observe looks at an application container with one config read. A contract that names another VMID is in
 // Observation.Foreign: the container was restored or cloned, and Plan says whether it can be adopted.
 func (i *Instance) Observe(ctx context.Context, id guest.VMID) (Observation, error) {
 	return i.observe(ctx, id)
+}
+
+// Plan judges what is due: Preview.Operation is OpInstall, OpUpdate, OpModify or OpAdopt, and zero when nothing is. Every
+// fact is read as far as it is needed, nothing is changed.
+func (i *Instance) Plan(ctx context.Context, seen Observation, want preview.Want) (preview.Preview, error) {
+	return i.plan(ctx, i.lists(), seen, want)
+}
+
+// PlanRemove judges the removal of the container.
+func (i *Instance) PlanRemove(ctx context.Context, seen Observation, want preview.Want) (preview.Preview, error) {
+	return i.planRemove(ctx, i.lists(), seen, want)
+}
+
+// PlanReconcile judges what resume, rollback or close would do to the operation in seen.Journal.
+func (i *Instance) PlanReconcile(ctx context.Context, seen Observation, want preview.Want, r Reconcile) (preview.Preview, error) {
+	return i.planReconcile(ctx, seen, want, r)
+}
+
+// Apply does what Plan judges, which is judged again, or what Reconcile asks. An update that turned out unhealthy and was
+// taken back has the status StatusRolledBack and an error that says so.
+func (i *Instance) Apply(ctx context.Context, req Request) (Result, error) {
+	return i.apply(ctx, req)
+}
+
+// Remove removes the container with its volumes, after judging it again.
+func (i *Instance) Remove(ctx context.Context, req Request) (Result, error) {
+	return i.remove(ctx, req)
 }
