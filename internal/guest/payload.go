@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode/utf16"
 )
 
@@ -32,12 +33,23 @@ func ascii(plain []byte) string {
 	return out.String()
 }
 
-func pack(payload string) string {
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // a few characters longer, and a record is written often
+// compressors are used again and again: a new one clears half a megabyte, and a record is written often.
+var compressors = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // a few characters longer than the best
 	if err != nil {
 		panic("guest: the compression level is a constant: " + err.Error())
 	}
+	return w
+}}
+
+func pack(payload string) string {
+	var packed bytes.Buffer
+	w, ok := compressors.Get().(*gzip.Writer)
+	if !ok {
+		panic("guest: the pool holds compressors only")
+	}
+	defer compressors.Put(w)
+	w.Reset(&packed)
 	// A bytes.Buffer takes every write, so neither call can fail.
 	_, _ = w.Write([]byte(payload))
 	_ = w.Close()
