@@ -20,6 +20,9 @@ type Notes struct {
 	Journal  *Journal
 	Contract *Contract
 	Problems []Problem // reported, never obeyed
+	// Foreign is the contract of an application container that was made under another VMID: what a restored or cloned
+	// container says of itself. It is a Problem as well, is not written again, and answers nothing but what it came from.
+	Foreign *Contract
 }
 
 // ReadNotes takes notes apart. It never fails: what looks like a block and is not usable becomes a Problem.
@@ -33,6 +36,9 @@ func (n Notes) For(id VMID) Notes {
 		if p.Kind == ProblemForeign {
 			own.Problems = append(own.Problems, p)
 		}
+	}
+	if own.Foreign == nil {
+		own.Foreign = n.Foreign
 	}
 	return own
 }
@@ -95,6 +101,7 @@ func readNotes(text string, id VMID, drop bool) Notes {
 	}
 	var user []string
 	next := 0
+	var copies []*Contract
 	for _, f := range blocks {
 		takeOut := drop
 		switch {
@@ -102,6 +109,9 @@ func readNotes(text string, id VMID, drop bool) Notes {
 			n.Problems = append(n.Problems, *f.problem)
 		case isForeign(f, id):
 			takeOut = true
+			if f.contract != nil && f.contract.App != nil {
+				copies = append(copies, f.contract)
+			}
 			n.Problems = append(n.Problems, Problem{
 				Kind: ProblemForeign, Block: f.kind(), Operation: f.operation(), Holder: f.holder(),
 				Sentence: fmt.Sprintf("the %s block in the notes of guest %s was written for guest %s: a stale copy", f.kind(), id, f.holder()),
@@ -126,6 +136,9 @@ func readNotes(text string, id VMID, drop bool) Notes {
 	}
 	user = join(user, lines[next:], next > 0)
 	n.User = strings.TrimRight(strings.Join(user, "\n"), "\n")
+	if len(copies) == 1 { // of two, none is believed
+		n.Foreign = copies[0]
+	}
 	if drop {
 		n.Problems = nil
 	}

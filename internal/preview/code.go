@@ -4,7 +4,7 @@ package preview
 // them. The order is the order in which blockers are shown. The zero value is invalid.
 type Code uint8
 
-// The codes. Those of OCI instances join when something can produce them.
+// The codes.
 const (
 	CodeGuestMissing Code = iota + 1
 	CodeGuestWrongType
@@ -55,6 +55,17 @@ const (
 	CodeSuspended           // the VM is suspended to disk: its memory belongs to the old system
 	CodeAwaitingTrust       // an earlier rebuild is neither accepted nor taken back
 	CodeHoldsState          // the VM holds the state of this very run
+	CodeNotAnInstance       // there is no usable contract of an application container
+	CodeDuplicateIdentity   // another guest is the same instance
+	CodeContractDiffers     // the container is not what its contract says
+	CodeDeletionProtected   // deletion_protection is set
+	CodeNodeRequired        // nothing says where to make it
+	CodeStorageAmbiguous    // which storage to use is not certain
+	CodeImageUnresolvable   // the digest is not known
+	CodeImageVolumeUnbacked // (w) a new image declares VOLUME paths that no volume covers
+	CodeVolumeShrink        // a volume would become smaller
+	CodeVolumeStorage       // a volume would move to another storage
+	CodeVolumeUnconfigured  // a volume is no longer configured, and erase does not name it
 	CodePrivileges
 
 	lastCode = CodePrivileges
@@ -161,6 +172,28 @@ func (c Code) String() string {
 		return "awaiting_trust"
 	case CodeHoldsState:
 		return "holds_state"
+	case CodeNotAnInstance:
+		return "not_an_instance"
+	case CodeDuplicateIdentity:
+		return "duplicate_identity"
+	case CodeContractDiffers:
+		return "contract_differs"
+	case CodeDeletionProtected:
+		return "deletion_protected"
+	case CodeNodeRequired:
+		return "node_required"
+	case CodeStorageAmbiguous:
+		return "storage_ambiguous"
+	case CodeImageUnresolvable:
+		return "image_unresolvable"
+	case CodeImageVolumeUnbacked:
+		return "image_volume_unbacked"
+	case CodeVolumeShrink:
+		return "volume_shrink"
+	case CodeVolumeStorage:
+		return "volume_storage"
+	case CodeVolumeUnconfigured:
+		return "volume_unconfigured"
 	case CodePrivileges:
 		return "privileges"
 	}
@@ -170,7 +203,7 @@ func (c Code) String() string {
 // Waivable reports whether the argument allow may waive the code. Keys that drop names are waived one by one instead.
 func (c Code) Waivable() bool {
 	switch c {
-	case CodeGuestsUnseen, CodeSnapshotsPresent, CodeHAManaged, CodeProtectedBackup, CodeBackupWindow:
+	case CodeGuestsUnseen, CodeSnapshotsPresent, CodeHAManaged, CodeProtectedBackup, CodeBackupWindow, CodeImageVolumeUnbacked:
 		return true
 	case CodeGuestMissing, CodeGuestWrongType, CodeNameMismatch, CodeDuplicate, CodeNodeOffline, CodeNoQuorum, CodeUnsupportedVersion,
 		CodeRunningInsideTarget, CodeOperationInFlight, CodeNeedsReconcile, CodeParkingHoldsData, CodeProtected, CodeLocked, CodeTaskRunning,
@@ -178,7 +211,9 @@ func (c Code) Waivable() bool {
 		CodeIDMapDiffers, CodeEraseMismatch, CodeEraseSpent, CodeNotRecreatable, CodeReplicated, CodeBackupLimit, CodeRootfsShrink, CodeSizeUnreadable,
 		CodeTemplateMissing, CodeSpace, CodeNotesTooLong, CodeParkingUnavailable, CodePrivileges,
 		CodeSystemKeyMissing, CodeNotADisk, CodeImageMissing, CodeDiskSize, CodeNothingToBoot, CodeKeptInSnapshot,
-		CodeSnapshotUnsupported, CodeTargetInUse, CodeSuspended, CodeAwaitingTrust, CodeHoldsState:
+		CodeSnapshotUnsupported, CodeTargetInUse, CodeSuspended, CodeAwaitingTrust, CodeHoldsState,
+		CodeNotAnInstance, CodeDuplicateIdentity, CodeContractDiffers, CodeDeletionProtected, CodeNodeRequired, CodeStorageAmbiguous, CodeImageUnresolvable,
+		CodeVolumeShrink, CodeVolumeStorage, CodeVolumeUnconfigured:
 		return false
 	}
 	return false

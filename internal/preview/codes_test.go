@@ -197,6 +197,9 @@ func TestEveryCodeInBothDirections(t *testing.T) {
 	for _, r := range vmReasons() {
 		covered[r.code] = true // TestEveryVMCodeInBothDirections
 	}
+	for _, r := range instanceReasons() {
+		covered[r.code] = true // TestEveryInstanceCodeInBothDirections
+	}
 	for _, c := range Codes() {
 		if !covered[c] {
 			t.Errorf("no reason for %s", c)

@@ -46,6 +46,19 @@ type Facts struct {
 	Sources        map[string]Source // of a VM: what each new system disk is made from, by key
 	Target         guest.Presence    // of a replacement: whether the new VMID is in use; zero when none is asked for
 	Zones          map[string]string // SDN zone of each bridge or vnet; one that is not named here is in "localnetwork"
+
+	// EnvSeen says that this login reads the environment of the container (VM.Config.Options), so that an absent one is empty.
+	EnvSeen bool
+	// Instances are the application containers of the whole cluster but this one, as their contracts say; needed before a
+	// restored one is adopted and before an archive is deleted.
+	Instances Known[[]OtherInstance]
+}
+
+// OtherInstance is what another guest's contract says, when it is valid for that guest and of an application container.
+type OtherInstance struct {
+	VMID     guest.VMID
+	ID       string   // Contract.Instance
+	Archives []string // volume ids of the archives that it names: its own and the one before
 }
 
 // Source is what a system disk is made from, as far as it was found.

@@ -11,6 +11,7 @@ type InstanceWant struct {
 	// hwaddr unless a MAC is asked for), tags, ... What it leaves out is not here.
 	Settings    map[string]string
 	Environment map[string]string // plain and write-only variables together; secret
+	WriteOnly   []string          // names in Environment that are write-only: EnvVersion alone says that they changed
 	EnvVersion  int64             // version of the write-only ones
 	Entrypoint  string            // "": the image's
 	Volumes     map[string]VolumeWant
@@ -42,6 +43,14 @@ type Image struct {
 	Read     bool
 	Declared []string // VOLUME paths
 	User     string   // "" for root
+}
+
+// Pinned is the image as an install records it, "docker.io/library/nginx@sha256:…"; "" while the digest is not known.
+func (i Image) Pinned() string {
+	if i.Digest == "" {
+		return ""
+	}
+	return i.Repository + "@" + i.Digest
 }
 
 // VolumeWant is a volume of an application container.

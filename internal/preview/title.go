@@ -101,6 +101,28 @@ func (c Code) title(subject string) string {
 		return "an earlier rebuild is not accepted yet"
 	case CodeHoldsState:
 		return "it holds the state of this run"
+	case CodeNotAnInstance:
+		return "it is no application container of ours"
+	case CodeDuplicateIdentity:
+		return "another guest is the same instance"
+	case CodeContractDiffers:
+		return "it is not what its contract says"
+	case CodeDeletionProtected:
+		return "it is protected against deletion"
+	case CodeNodeRequired:
+		return "node says where to make it"
+	case CodeStorageAmbiguous:
+		return "the storage for " + subject + " is not certain"
+	case CodeImageUnresolvable:
+		return "the image cannot be resolved"
+	case CodeImageVolumeUnbacked:
+		return "the image keeps data where no volume is"
+	case CodeVolumeShrink:
+		return subject + " would shrink"
+	case CodeVolumeStorage:
+		return subject + " cannot change its storage"
+	case CodeVolumeUnconfigured:
+		return subject + " is no longer configured"
 	case CodePrivileges:
 		return "rights are missing: " + subject
 	}

@@ -54,9 +54,13 @@ type CloudInit struct {
 	Keys          []string
 }
 
-// Install is what the wanted system disks make, to be compared with what is installed.
+// Install is what the configuration makes of the guest, to be compared with what is installed: from a template, from an
+// image by digest, or from what the system disks are made from.
 func (w Want) Install() guest.Install {
 	i := guest.Install{Template: w.Template, Triggers: w.Triggers, RootfsStorage: w.Rootfs.Storage}
+	if w.Instance != nil {
+		i.Template = w.Instance.Image.Pinned()
+	}
 	if w.VM == nil {
 		return i
 	}
