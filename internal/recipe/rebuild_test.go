@@ -1,6 +1,8 @@
 package recipe_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -170,6 +172,55 @@ func TestRebuildRehearseOnly(t *testing.T) {
 	for _, r := range w.server.Requests() {
 		if strings.Contains(r.Path, "/7131/status/") && r.Method == http.MethodPost {
 			t.Errorf("the VM was touched: %s", r.Path)
+		}
+	}
+}
+
+// staleList gives the cluster's list as it was when it was first asked for: Proxmox refreshes the run states in it every ten
+// seconds.
+type staleList struct {
+	over http.RoundTripper
+	body []byte
+}
+
+func (l *staleList) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/cluster/resources") {
+		return l.over.RoundTrip(req)
+	}
+	res, err := l.over.RoundTrip(req)
+	if err != nil {
+		return res, err
+	}
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if l.body == nil {
+		l.body = body
+	}
+	res.Body = io.NopCloser(bytes.NewReader(l.body))
+	return res, err
+}
+
+// What was started, or stopped, a moment before the apply is what the list does not say yet: it counts all the same.
+func TestRebuildRunStateIsThatOfTheMoment(t *testing.T) {
+	for _, s := range vmScenes() {
+		for _, runs := range []bool{true, false} {
+			w := newVMWorld()
+			w.cluster.SetRunning(7131, !runs)
+			list := &staleList{over: w.server}
+			if _, err := w.vmOver(t, list).Observe(t.Context(), 7131); err != nil {
+				t.Fatal(err)
+			}
+			w.cluster.SetRunning(7131, runs)
+			req := s.req()
+			r, err := w.applyVMOver(t, list, req)
+			mustVM(t, r, err, recipe.StatusAwaitingTrust)
+			id := 7131
+			if req.Want.VM.Replaces != 0 {
+				id = 9131
+			}
+			if now := w.cluster.Running(id); now != runs {
+				t.Errorf("%s: VM %d runs %v, and the VM ran %v", s.name, id, now, runs)
+			}
 		}
 	}
 }

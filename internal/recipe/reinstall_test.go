@@ -724,3 +724,21 @@ func TestStubOfADestroyIsNamed(t *testing.T) {
 		w.finished(t)
 	}
 }
+
+// A container that was started a moment before the apply runs afterwards, whatever the cluster's list still says.
+func TestReinstallRunStateIsThatOfTheMoment(t *testing.T) {
+	w := newWorld()
+	w.cluster.SetRunning(5001, false)
+	list := &staleList{over: w.server}
+	c := w.containerOver(t, list)
+	if _, err := c.Observe(t.Context(), 5001); err != nil {
+		t.Fatal(err)
+	}
+	w.cluster.SetRunning(5001, true)
+	if _, err := c.Apply(t.Context(), recipe.Request{Want: wants()}); err != nil {
+		t.Fatal(err)
+	}
+	if !w.cluster.Running(5001) {
+		t.Error("it was running and is off")
+	}
+}

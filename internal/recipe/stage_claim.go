@@ -78,10 +78,16 @@ func (o *operation) doClaim(ctx context.Context) error {
 	if o.claimed { // a resume, which the journal's own write has checked
 		return nil
 	}
+	// The cluster's list may be ten seconds old, and what is started or left off at the end depends on this.
+	running, _, err := o.host.Running(ctx, o.guest)
+	if err != nil {
+		return fmt.Errorf("cannot ask whether the guest runs: %w", err)
+	}
 	next := o.j
+	next.Running = running
 	next.Sequence++
 	next.Stage, next.Index, next.Of = "claim", o.index("claim"), len(o.engine().Stages)
-	err := o.editNotes(ctx, o.guest, func(n *guest.Notes) (bool, error) {
+	err = o.editNotes(ctx, o.guest, func(n *guest.Notes) (bool, error) {
 		if n.Journal != nil {
 			if n.Journal.Operation == next.Operation {
 				return false, nil
