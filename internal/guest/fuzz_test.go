@@ -46,7 +46,7 @@ func FuzzReadNotes(f *testing.F) {
 	f.Add("pvrx: reinstall op-1-20261201-aaaa")
 	f.Fuzz(func(t *testing.T, text string) {
 		checkNotes(t, text)
-		for _, p := range ReadNotes(text).For(5001).Problems {
+		for _, p := range NotesOf(5001, text).Problems {
 			if p.Kind.String() == "invalid" || p.Block.String() == "invalid" || p.Sentence == "" || strings.ContainsFunc(p.Sentence, unicode.IsControl) {
 				t.Errorf("%q: problem %+v", text, p)
 			}

@@ -22,7 +22,7 @@ func TestMixedUpJournalIsDamaged(t *testing.T) {
 		{"on a third guest, no parking", 5001, 0, 5002, false},
 	} {
 		j := Journal{Operation: "op-5001-20261201-3f2a", Kind: "reinstall", Guest: c.guest, Parking: c.parking, Holder: c.holder, State: JournalStuck}
-		n := ReadNotes(Notes{User: "mine", Journal: &j}.String()).For(c.holder)
+		n := NotesOf(c.holder, Notes{User: "mine", Journal: &j}.String())
 		if (n.Journal != nil) != c.usable || (len(n.Problems) == 0) != c.usable {
 			t.Errorf("%s: %+v %+v", c.name, n.Journal, n.Problems)
 		}

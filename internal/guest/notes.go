@@ -28,20 +28,9 @@ type Notes struct {
 // ReadNotes takes notes apart. It never fails: what looks like a block and is not usable becomes a Problem.
 func ReadNotes(text string) Notes { return readNotes(text, 0, false) }
 
-// For returns the notes as the guest id must understand them: blocks that were written for another guest become Problems and
-// are left out of the next write. Until For is called, whose blocks they are is not judged.
-func (n Notes) For(id VMID) Notes {
-	own := readNotes(n.String(), id, false)
-	for _, p := range n.Problems {
-		if p.Kind == ProblemForeign {
-			own.Problems = append(own.Problems, p)
-		}
-	}
-	if own.Foreign == nil {
-		own.Foreign = n.Foreign
-	}
-	return own
-}
+// NotesOf takes the notes of the guest id apart as that guest must understand them: blocks that were written for another
+// guest become Problems and are left out of the next write. ReadNotes does not judge whose blocks they are.
+func NotesOf(id VMID, text string) Notes { return readNotes(text, id, false) }
 
 // WithJournal returns the notes with another journal; nil removes it.
 func (n Notes) WithJournal(j *Journal) Notes {

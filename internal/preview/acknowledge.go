@@ -42,7 +42,7 @@ func Acknowledge(g guest.Guest) Acknowledgements {
 			a.Values[key] = canonical(value)
 		}
 	}
-	if contract := guest.ReadNotes(g.Config.Description()).For(g.VMID).Contract; contract != nil {
+	if contract := guest.NotesOf(g.VMID, g.Config.Description()).Contract; contract != nil {
 		a.Install = contract.Instance
 	}
 	return a

@@ -266,7 +266,7 @@ func (m *machine) ref(id int) guest.Ref {
 
 // carries reports whether a guest's notes hold a record.
 func (m *machine) carries(id int) bool {
-	return m.there(id) && guest.ReadNotes(m.w.cluster.Config(id)["description"]).For(guest.VMID(id)).Journal != nil
+	return m.there(id) && guest.NotesOf(guest.VMID(id), m.w.cluster.Config(id)["description"]).Journal != nil
 }
 
 // forget: a person destroyed it.

@@ -606,7 +606,7 @@ func TestA2RollbackDeclinesTheInstall(t *testing.T) {
 	if _, err := w.reconcile(t, want, result.Operation, "rollback"); err != nil {
 		t.Fatal(err)
 	}
-	contract := guest.ReadNotes(w.cluster.Config(5001)["description"]).For(5001).Contract
+	contract := guest.NotesOf(5001, w.cluster.Config(5001)["description"]).Contract
 	refused := guest.Install{Template: want.Template, Triggers: want.Triggers}
 	if contract == nil || contract.Installed.Template == want.Template || !slices.Contains(contract.Declined, refused.Hash()) {
 		t.Errorf("the contract is %+v", contract)

@@ -59,7 +59,7 @@ func TestReinstallKeepsWhatShouldStay(t *testing.T) {
 	if !w.cluster.Running(5001) || !slices.Equal(w.cluster.Guests(), []int{5001, 5002}) {
 		t.Errorf("running=%v, guests %v", w.cluster.Running(5001), w.cluster.Guests())
 	}
-	notes := guest.ReadNotes(after["description"]).For(5001)
+	notes := guest.NotesOf(5001, after["description"])
 	if notes.Journal != nil || notes.Contract == nil || notes.User != strings.TrimRight(before["description"], "\n") {
 		t.Errorf("the notes are %+v", notes)
 	}

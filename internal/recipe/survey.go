@@ -146,7 +146,7 @@ func (s *survey) read(ctx context.Context, g *preview.SurveyedGuest) error {
 	}
 	g.Lock, g.Guard = g.Values["lock"], g.Values["protection"] == "1"
 	g.Bare = g.Lock != "" && len(g.Values) == 1
-	g.Notes = guest.ReadNotes(g.Values["description"]).For(g.VMID)
+	g.Notes = guest.NotesOf(g.VMID, g.Values["description"])
 	name(guest.Config{Values: g.Values}, "")
 	name(pending, "pending")
 	if parent != "" {

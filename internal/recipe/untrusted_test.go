@@ -186,7 +186,7 @@ func TestUntrustedNotes(t *testing.T) {
 				if now := w.cluster.Dump(pvesim.IgnoreGuests(5001)); now != theirs {
 					t.Errorf("other guests changed:\n%s", difference(theirs, now))
 				}
-				if contract := guest.ReadNotes(w.cluster.Config(5001)["description"]).For(5001).Contract; contract == nil || contract.Instance != result.Operation {
+				if contract := guest.NotesOf(5001, w.cluster.Config(5001)["description"]).Contract; contract == nil || contract.Instance != result.Operation {
 					t.Errorf("the contract is not this operation's: %+v", contract)
 				}
 			}

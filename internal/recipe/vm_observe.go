@@ -40,7 +40,7 @@ func (v *VM) look(ctx context.Context, lists Reader, id guest.VMID) (Observation
 	}
 	seen.Config, seen.Name = config, config.Name(guest.KindVM, id)
 	seen.Acknowledged = preview.Acknowledge(guest.Guest{Ref: row.Ref, Config: config})
-	notes := guest.ReadNotes(config.Description()).For(id)
+	notes := guest.NotesOf(id, config.Description())
 	seen.Contract, seen.Journal = notes.Contract, notes.Journal
 	for _, p := range notes.Problems {
 		seen.Problems = append(seen.Problems, p.Sentence)
@@ -67,7 +67,7 @@ func (v *VM) head(ctx context.Context, j guest.Journal) (*guest.Journal, error) 
 			}
 			return nil, fmt.Errorf("cannot read the record of %s on VM %d: %w", j.Operation, id, err)
 		}
-		there := guest.ReadNotes(config.Description()).For(id).Journal
+		there := guest.NotesOf(id, config.Description()).Journal
 		if there != nil && there.Operation == j.Operation && there.Sequence > newest.Sequence {
 			newest = *there
 		}

@@ -280,7 +280,7 @@ func (o *operation) awaitTrust() stage.Stage {
 			if err != nil {
 				return stage.Unclear, err
 			}
-			j := guest.ReadNotes(config.Description()).For(o.home().VMID).Journal
+			j := guest.NotesOf(o.home().VMID, config.Description()).Journal
 			if j != nil && j.Operation == o.j.Operation && j.State == guest.JournalWaiting {
 				o.j.State = guest.JournalWaiting
 				return stage.Whole, nil
