@@ -11,31 +11,44 @@ import (
 
 // judgeBusy asks whether something or somebody holds the guest at the moment, or forbids touching it.
 func (j *judge) judgeBusy() {
-	id, config := j.id(), j.f.Guest.Config
-	if on := config.Values["protection"]; on != "" && on != "0" {
+	j.judgeProtection()
+	j.judgeLock()
+	var keys []string
+	for _, c := range j.f.Guest.Pending {
+		keys = append(keys, c.Key)
+	}
+	j.judgePending(keys)
+	j.judgeTasks()
+}
+
+func (j *judge) judgeProtection() {
+	if on := j.f.Guest.Config.Values["protection"]; on != "" && on != "0" {
 		j.block(Blocker{
-			Code: CodeProtected, Subject: id.String(), Found: fmt.Sprintf(j.kind()+" %d has protection = %s.", id, on),
+			Code: CodeProtected, Subject: j.id().String(), Found: fmt.Sprintf(j.kind()+" %d has protection = %s.", j.id(), on),
 			Remedy: "Take the protection off in Proxmox if it may be reinstalled; pvrx never lifts it.",
 		})
 	}
-	if lock := config.Values["lock"]; lock != "" {
+}
+
+func (j *judge) judgeLock() {
+	if lock := j.f.Guest.Config.Values["lock"]; lock != "" {
 		j.block(Blocker{
-			Code: CodeLocked, Subject: id.String(), Found: fmt.Sprintf(j.kind()+" %d is locked (%s).", id, lock),
+			Code: CodeLocked, Subject: j.id().String(), Found: fmt.Sprintf(j.kind()+" %d is locked (%s).", j.id(), lock),
 			Remedy: "Wait until the task that locked it ends, or see with \"pct unlock\" on the node why none does.",
 		})
 	}
-	if n := len(j.f.Guest.Pending); n > 0 {
-		keys := make([]string, 0, n)
-		for _, c := range j.f.Guest.Pending {
-			keys = append(keys, c.Key)
-		}
-		guest.SortKeys(keys)
-		j.block(Blocker{
-			Code: CodePendingChanges, Subject: id.String(), Found: fmt.Sprintf("Changes of %s wait for a restart of "+j.kind()+" %d.", list(slices.Compact(keys)), id),
-			Remedy: "Restart the guest to apply them, or revert them.",
-		})
+}
+
+// judgePending blocks on changes that wait for a restart and that nobody here asked for.
+func (j *judge) judgePending(keys []string) {
+	if len(keys) == 0 {
+		return
 	}
-	j.judgeTasks()
+	guest.SortKeys(keys)
+	j.block(Blocker{
+		Code: CodePendingChanges, Subject: j.id().String(), Found: fmt.Sprintf("Changes of %s wait for a restart of "+j.kind()+" %d.", list(slices.Compact(keys)), j.id()),
+		Remedy: "Restart the guest to apply them, or revert them.",
+	})
 }
 
 // judgeTasks matches running tasks by what they work on. A job over several guests carries no VMID, so that it is matched by
@@ -167,7 +180,10 @@ func waiting(r guest.Journal) []string {
 
 func choices(r guest.Journal) string {
 	text := fmt.Sprintf("reconcile = { operation = %q, action = \"resume\" }", r.Operation)
-	if r.Backup != "" {
+	switch {
+	case r.App != nil && r.Kind != OpRemove.String():
+		text += ", or \"rollback\""
+	case r.Backup != "":
 		text += fmt.Sprintf(", or \"rollback\" (rootfs from %s)", r.Backup)
 	}
 	return text + ", or \"close\""

@@ -12,6 +12,21 @@ import (
 // judgeIdentity asks whether this is the guest that is meant, and whether it can be judged and reached at all.
 func (j *judge) judgeIdentity() {
 	f, id := j.f, j.id()
+	if f.Presence == guest.Absent && !j.operating() {
+		j.block(Blocker{
+			Code: CodeGuestMissing, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("There is no guest %d in this cluster, or this login may not see it.", id),
+			Remedy: "Correct vmid. This resource never makes a guest.",
+		})
+	}
+	if j.judgeReach() {
+		j.judgeName("name")
+	}
+}
+
+// judgeReach asks whether the guest can be seen and reached, and is of the right kind; ok is false when there is none to be
+// judged further.
+func (j *judge) judgeReach() (ok bool) {
+	f, id := j.f, j.id()
 	if f.Duplicate {
 		j.block(Blocker{
 			Code: CodeDuplicate, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("Another block of this configuration names VMID %d too.", id),
@@ -25,15 +40,9 @@ func (j *judge) judgeIdentity() {
 			Code: CodeNodeOffline, Subject: id.String(), Found: fmt.Sprintf("Whether guest %d exists could not be determined: its node does not answer, or this login may not see it (VM.Audit on /vms/%d).", id, id),
 			Remedy: "Unknown is not missing: plan again when all nodes answer.",
 		})
-		return
+		return false
 	case f.Presence == guest.Absent:
-		if !j.operating() {
-			j.block(Blocker{
-				Code: CodeGuestMissing, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("There is no guest %d in this cluster, or this login may not see it.", id),
-				Remedy: "Correct vmid. This resource never makes a guest.",
-			})
-		}
-		return
+		return false
 	case f.WrongType:
 		is, other := "a virtual machine, not a container", "virtual machines"
 		if j.w.VM != nil {
@@ -43,13 +52,7 @@ func (j *judge) judgeIdentity() {
 			Code: CodeGuestWrongType, Subject: id.String(), Attribute: "vmid", Found: fmt.Sprintf("Guest %d is %s.", id, is),
 			Remedy: "Correct vmid, or use the resource for " + other + ".",
 		})
-		return
-	}
-	if name := f.Guest.Config.Name(f.Guest.Kind, id); name != j.w.Name {
-		j.block(Blocker{
-			Code: CodeNameMismatch, Subject: id.String(), Attribute: "name", Found: fmt.Sprintf(j.kind()+" %d calls itself %s, not %s.", id, guest.Printable(name), guest.Printable(j.w.Name)),
-			Remedy: "Correct vmid or name.",
-		})
+		return false
 	}
 	if f.Guest.Config.Values["template"] == "1" {
 		j.block(Blocker{
@@ -58,6 +61,18 @@ func (j *judge) judgeIdentity() {
 		})
 	}
 	j.judgeSelf()
+	return true
+}
+
+// judgeName asks whether the guest calls itself what the configuration calls it, by the argument of that name.
+func (j *judge) judgeName(argument string) {
+	id := j.id()
+	if name := j.f.Guest.Config.Name(j.f.Guest.Kind, id); name != j.w.Name {
+		j.block(Blocker{
+			Code: CodeNameMismatch, Subject: id.String(), Attribute: argument, Found: fmt.Sprintf(j.kind()+" %d calls itself %s, not %s.", id, guest.Printable(name), guest.Printable(j.w.Name)),
+			Remedy: "Correct vmid or " + argument + ".",
+		})
+	}
 }
 
 // judgeCluster asks whether the cluster can carry an operation.

@@ -97,7 +97,7 @@ func (j *judge) judgeKeys() {
 			j.cannotSet(key, fmt.Sprintf("%s = %q is not a setting that pvrx knows how to carry over", key, value))
 		}
 	}
-	j.judgeRaw()
+	j.judgeRaw(config.Raw)
 }
 
 func (j *judge) cannotSet(key, why string) {
@@ -135,9 +135,9 @@ func (j *judge) judgeFeatures(value string) {
 }
 
 // judgeRaw: no API call sets raw lxc keys, whoever asks. An id mapping among them decides who owns the files of kept volumes.
-func (j *judge) judgeRaw() {
+func (j *judge) judgeRaw(pairs [][2]string) {
 	raw := map[string][]string{}
-	for _, pair := range j.f.Guest.Config.Raw {
+	for _, pair := range pairs {
 		raw[pair[0]] = append(raw[pair[0]], pair[1])
 	}
 	for _, key := range sortedKeys(raw) {

@@ -55,7 +55,8 @@ func (j *judge) needs() []Need {
 	}
 	needs = append(needs, j.storageNeeds()...)
 	needs = append(needs, j.referenceNeeds()...)
-	return append(needs, j.bridgeNeeds()...)
+	networks, _ := j.f.Guest.Config.Networks()
+	return append(needs, j.bridgeNeeds(networks)...)
 }
 
 // referenceNeeds are the rights to name other guests' volumes: together, or Datastore.Allocate on the storage alone.
@@ -126,8 +127,7 @@ func (j *judge) storageNeeds() []Need {
 }
 
 // bridgeNeeds: a network is set again only by somebody who may use its bridge, with its VLAN when it has one.
-func (j *judge) bridgeNeeds() []Need {
-	networks, _ := j.f.Guest.Config.Networks()
+func (j *judge) bridgeNeeds(networks []guest.Network) []Need {
 	var needs []Need
 	for _, n := range networks {
 		bridge := n.Options["bridge"]

@@ -179,7 +179,8 @@ func (j *judge) vmNeeds() []Need {
 		if j.f.Pool.OK && j.f.Pool.Value != "" {
 			on("Pool.Allocate", "the pool", "/pool/"+j.f.Pool.Value)
 		}
-		needs = append(needs, j.bridgeNeeds()...)
+		networks, _ := j.f.Guest.Config.Networks()
+		needs = append(needs, j.bridgeNeeds(networks)...)
 	}
 	return append(needs, j.vmStorageNeeds()...)
 }
