@@ -31,7 +31,7 @@ func (c *Container) facts(ctx context.Context, lists Reader, seen Observation, w
 		return f, fmt.Errorf("cannot ask which nodes are online: %w", err)
 	}
 	f.Quorate, f.NodeOnline = quorate, online[seen.Ref.Node]
-	f.Journal = guest.ReadNotes(seen.Config.Description()).For(seen.Ref.VMID)
+	f.Journal = guest.NotesOf(seen.Ref.VMID, seen.Config.Description())
 	if seen.Journal != nil {
 		f.Elsewhere = seen.Journal
 		if f.Journal.Journal != nil {

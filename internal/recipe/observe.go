@@ -58,7 +58,7 @@ func (c *Container) look(ctx context.Context, lists Reader, id guest.VMID) (Obse
 	seen.Config = config
 	seen.Name = config.Hostname(id)
 	seen.Acknowledged = preview.Acknowledge(guest.Guest{Ref: row.Ref, Config: config})
-	notes := guest.ReadNotes(config.Description()).For(id)
+	notes := guest.NotesOf(id, config.Description())
 	seen.Contract, seen.Journal = notes.Contract, notes.Journal
 	for _, p := range notes.Problems {
 		seen.Problems = append(seen.Problems, p.Sentence)
@@ -118,7 +118,7 @@ func (c *Container) recordOn(ctx context.Context, parking guest.Ref, about guest
 		}
 		return nil, err
 	}
-	j := guest.ReadNotes(config.Description()).For(parking.VMID).Journal
+	j := guest.NotesOf(parking.VMID, config.Description()).Journal
 	if j == nil || j.Guest != about || j.Parking != parking.VMID {
 		return nil, nil
 	}

@@ -97,7 +97,7 @@ func (o *operation) editNotes(ctx context.Context, ref guest.Ref, edit func(*gue
 		if err != nil {
 			return err
 		}
-		notes := guest.ReadNotes(config.Description()).For(ref.VMID)
+		notes := guest.NotesOf(ref.VMID, config.Description())
 		changed, err := edit(&notes)
 		if err != nil || !changed {
 			return err
@@ -130,7 +130,7 @@ func (o *operation) editNotes(ctx context.Context, ref guest.Ref, edit func(*gue
 
 // ours reports whether a guest's notes carry this operation's record, written by this run.
 func (o *operation) ours(config guest.Config, id guest.VMID) bool {
-	j := guest.ReadNotes(config.Description()).For(id).Journal
+	j := guest.NotesOf(id, config.Description()).Journal
 	return j != nil && j.Operation == o.j.Operation
 }
 
@@ -142,7 +142,7 @@ func (o *operation) mine(config guest.Config) bool {
 
 // resembles reports whether a guest without any record has the hostname and the networks, MACs included, that we gave ours.
 func (o *operation) resembles(config guest.Config) bool {
-	if guest.ReadNotes(config.Description()).For(o.guest.VMID).Journal != nil {
+	if guest.NotesOf(o.guest.VMID, config.Description()).Journal != nil {
 		return false
 	}
 	was := guest.Config{Values: o.j.Config}

@@ -137,7 +137,7 @@ func (o *operation) notesFor(ctx context.Context, ref guest.Ref) (string, error)
 	}
 	record := o.j
 	record.Holder = ref.VMID
-	text := guest.ReadNotes(config.Description()).For(home.VMID).WithoutProblems().WithContract(nil).WithJournal(&record).String()
+	text := guest.NotesOf(home.VMID, config.Description()).WithoutProblems().WithContract(nil).WithJournal(&record).String()
 	if n := guest.Length(text); n > guest.NotesLimit {
 		return "", fmt.Errorf("cannot write the record into notes: %d characters, Proxmox takes %d", n, guest.NotesLimit)
 	}

@@ -293,7 +293,7 @@ func (o *operation) doSettle(ctx context.Context) error {
 	}
 	contract := o.contract()
 	if o.j.Kind == kindRollback {
-		contract = o.declined(guest.ReadNotes(config.Description()).For(o.guest.VMID).Contract)
+		contract = o.declined(guest.NotesOf(o.guest.VMID, config.Description()).Contract)
 	}
 	if err := o.editNotes(ctx, o.guest, func(n *guest.Notes) (bool, error) {
 		if n.Journal == nil || n.Journal.Operation != o.j.Operation {

@@ -150,7 +150,7 @@ func (o *operation) doDestroy(ctx context.Context) error {
 // lastLook is the third look: our record, what the plan acknowledged, every blocker, the parking guest, and that nothing
 // would be destroyed that the preview did not show. It returns the volumes that go.
 func (o *operation) lastLook(ctx context.Context, config guest.Config) ([]guest.VolumeID, error) {
-	record := guest.ReadNotes(config.Description()).For(o.guest.VMID).Journal
+	record := guest.NotesOf(o.guest.VMID, config.Description()).Journal
 	if record == nil || record.Operation != o.j.Operation {
 		return nil, &lostError{winner: record} // wiped (hazard C5) or somebody else's
 	}
