@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,12 @@ import (
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
 	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
 )
+
+// TestMain lets memory grow: worlds are made and thrown away by the thousand.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // whole says whether the whole matrix runs, or a sample of it.
 func whole() bool { return os.Getenv("PVRX_FAULTS") == "all" }
