@@ -81,22 +81,26 @@ func guestAttributes(own map[string]schema.Attribute) map[string]schema.Attribut
 		"stop":         stopAttribute(),
 		"health_check": healthAttribute(),
 		"reconcile":    reconcileAttribute(),
-		"timeouts": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "How long things may take.",
-			Attributes: map[string]schema.Attribute{
-				"operation": schema.StringAttribute{
-					Optional: true,
-					MarkdownDescription: "Time for the whole operation, from its start; waiting for its turn does not count. Past " +
-						"the point of no return an operation is finished even when its time is over. Default: `\"2h\"`.",
-					Validators: []validator.String{isDuration()},
-				},
-			},
-		},
+		"timeouts":     timeoutsAttribute(),
 	}
 	maps.Copy(all, computedAttributes())
 	maps.Copy(all, own)
 	return all
+}
+
+func timeoutsAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "How long things may take.",
+		Attributes: map[string]schema.Attribute{
+			"operation": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Time for the whole operation, from its start; waiting for its turn does not count. Past " +
+					"the point of no return an operation is finished even when its time is over. Default: `\"2h\"`.",
+				Validators: []validator.String{isDuration()},
+			},
+		},
+	}
 }
 
 func backupAttribute() schema.Attribute {

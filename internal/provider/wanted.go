@@ -30,6 +30,7 @@ type wanted struct {
 	triggersUnknown bool
 
 	password  string
+	secrets   []string // values that no log may show
 	keys      []string
 	stop      recipe.Stop
 	health    *recipe.Health

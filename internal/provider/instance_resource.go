@@ -1,0 +1,4 @@
+package provider
+
+// instanceResource is the resource pvrx_oci_instance.
+type instanceResource struct{ session *session }
