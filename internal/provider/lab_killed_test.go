@@ -35,7 +35,7 @@ func (l *lab) inside(id int, command string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// stored is what the storage says of the volume that a key of a container names.
+// stored is what the storage says of the volume that a key of a guest names.
 type stored struct {
 	VolID  string
 	Size   int64
@@ -55,11 +55,11 @@ func (l *lab) stored(id int, key string) (found stored) {
 			return r
 		}
 	}
-	l.t.Fatalf("%s of CT %d names %q, which storage %s does not list", key, id, volume, storage)
+	l.t.Fatalf("%s of guest %d names %q, which storage %s does not list", key, id, volume, storage)
 	return found
 }
 
-// missing reports whether a container is gone.
+// missing reports whether a guest is gone.
 func (l *lab) missing(id int) bool {
 	_, err := l.call(http.MethodGet, l.path(id)+"/config", nil)
 	return err != nil && strings.Contains(err.Error(), "does not exist")

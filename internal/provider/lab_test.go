@@ -31,9 +31,12 @@ type lab struct {
 	first, parkingFrom, parkingTo   int
 	arguments                       string // of the provider block
 	real                            bool
+	world                           *pvesim.Cluster // nil on a real server
+	image                           string          // volume id of content import, "" where there is none
 
 	mu   sync.Mutex
 	made []int
+	vms  map[int]bool // which of the guests are VMs
 }
 
 // server names what a real server needs to be told.
@@ -59,7 +62,7 @@ func newLab(t *testing.T) *lab {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(sim.CertificatePEM())
 	l := &lab{
-		t: t, endpoint: endpoint, token: demo.Token, node: "pve1", template: pvesim.DemoTemplate13,
+		t: t, endpoint: endpoint, token: demo.Token, node: "pve1", template: pvesim.DemoTemplate13, world: demo.Cluster, image: pvesim.DemoImage,
 		storages: []string{"local-lvm", "tank"}, first: 8100, parkingFrom: 8150, parkingTo: 8199,
 		arguments: fmt.Sprintf("tls = { ca_certificate = %q }", sim.CertificatePEM()),
 		client:    &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}},
@@ -85,7 +88,7 @@ func serverLab(t *testing.T) *lab {
 	l := &lab{
 		t: t, real: true, endpoint: strings.TrimRight(os.Getenv("PVRX_TEST_ENDPOINT"), "/"), token: os.Getenv("PVRX_TEST_API_TOKEN"),
 		node: os.Getenv("PVRX_TEST_NODE"), template: os.Getenv("PVRX_TEST_TEMPLATE"), storages: strings.Split(os.Getenv("PVRX_TEST_STORAGES"), ","),
-		first: int(from), parkingFrom: half + 1, parkingTo: int(to), arguments: fmt.Sprintf("tls = { insecure = %v }", insecure),
+		image: os.Getenv("PVRX_TEST_IMPORT_IMAGE"), first: int(from), parkingFrom: half + 1, parkingTo: int(to), arguments: fmt.Sprintf("tls = { insecure = %v }", insecure),
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: insecure}}},
 	}
 	turn.Lock()
@@ -195,10 +198,7 @@ func (l *lab) must(method, path string, params map[string]string) json.RawMessag
 // it. Keys are added to the request.
 func (l *lab) container(name string, keys map[string]string) int {
 	l.t.Helper()
-	l.mu.Lock()
-	id := l.first + len(l.made)
-	l.made = append(l.made, id)
-	l.mu.Unlock()
+	id := l.reserve()
 	params := map[string]string{
 		"vmid": strconv.Itoa(id), "hostname": name, "ostemplate": l.template, "rootfs": l.storages[0] + ":1", "unprivileged": "1",
 		"mp0": l.storages[len(l.storages)-1] + ":1,mp=/srv/data,backup=1", "memory": "256", "swap": "64", "description": "made by a test\n",
@@ -209,9 +209,25 @@ func (l *lab) container(name string, keys map[string]string) int {
 	return id
 }
 
-func (l *lab) path(id int) string { return fmt.Sprintf("/nodes/%s/lxc/%d", l.node, id) }
+// reserve is a VMID of the lab's range for a guest that the scenario, or the provider for it, makes.
+func (l *lab) reserve() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := l.first + len(l.made)
+	l.made = append(l.made, id)
+	return id
+}
 
-// config is a container's configuration without what changes by itself.
+func (l *lab) path(id int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.vms[id] {
+		return fmt.Sprintf("/nodes/%s/qemu/%d", l.node, id)
+	}
+	return fmt.Sprintf("/nodes/%s/lxc/%d", l.node, id)
+}
+
+// config is a guest's configuration without what changes by itself.
 func (l *lab) config(id int) map[string]string {
 	l.t.Helper()
 	var raw map[string]any
@@ -227,7 +243,7 @@ func (l *lab) config(id int) map[string]string {
 	return config
 }
 
-// set changes keys of a container.
+// set changes keys of a guest.
 func (l *lab) set(id int, keys map[string]string) {
 	l.t.Helper()
 	l.must(http.MethodPut, l.path(id)+"/config", keys)
@@ -240,13 +256,20 @@ func (l *lab) guests() (ids []int) {
 		l.t.Error(err)
 		return nil
 	}
-	var rows []struct{ VMID int }
+	var rows []struct {
+		VMID int
+		Type string
+	}
 	if err := json.Unmarshal(data, &rows); err != nil {
 		l.t.Error(err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.vms = map[int]bool{}
 	for _, row := range rows {
 		if row.VMID >= l.first && row.VMID <= l.parkingTo {
 			ids = append(ids, row.VMID)
+			l.vms[row.VMID] = row.Type == "qemu"
 		}
 	}
 	slices.Sort(ids)

@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -113,15 +114,16 @@ func (b base) checkEndVM(t *testing.T, f *family, name string, w *world, err err
 	}
 }
 
-// TestFaultsVMCrash lets the process die at every request, before and after its effect, and goes on by resume or rollback.
+// TestFaultsVMCrash lets the process die at every change, before and after its effect, and goes on by resume or rollback.
+// Between two changes the world is the same, so that this is a crash at every request.
 func TestFaultsVMCrash(t *testing.T) {
 	for _, s := range vmScenes() {
 		t.Run(s.name, func(t *testing.T) {
 			b := s.baseVM(t)
-			f := &family{name: "VM, crash at every request, " + s.name}
+			f := &family{name: "VM, crash at every change, " + s.name}
 			step := 1
 			if !whole() {
-				step = 13
+				step = 5
 			}
 			type job struct {
 				at    int
@@ -129,7 +131,7 @@ func TestFaultsVMCrash(t *testing.T) {
 				way   string
 			}
 			var jobs []job
-			for at := 1; at <= b.requests; at += step {
+			for at := 1; at <= b.muts; at += step {
 				for _, after := range []bool{false, true} {
 					for _, way := range []string{"resume", "rollback"} {
 						jobs = append(jobs, job{at, after, way})
@@ -139,8 +141,8 @@ func TestFaultsVMCrash(t *testing.T) {
 			parallel(len(jobs), func(i int) {
 				j := jobs[i]
 				w := b.freshVM()
-				l := &wire{w: w, dieAt: j.at, after: j.after}
-				b.traceVM(t, f, fmt.Sprintf("crash at request %d, after=%v, then %s", j.at, j.after, j.way), w, l, nil, j.way)
+				l := &wire{w: w, dieAt: j.at, after: j.after, changes: true}
+				b.traceVM(t, f, fmt.Sprintf("crash at change %d, after=%v, then %s", j.at, j.after, j.way), w, l, nil, j.way)
 			})
 			f.traces = len(jobs)
 			f.report(t)
@@ -148,7 +150,8 @@ func TestFaultsVMCrash(t *testing.T) {
 	}
 }
 
-// TestFaultsVMRequests lets every request go wrong in every way.
+// TestFaultsVMRequests lets every change go wrong in every way, and every read in some: which reads a way strikes differs
+// from way to way.
 func TestFaultsVMRequests(t *testing.T) {
 	for _, s := range vmScenes() {
 		t.Run(s.name, func(t *testing.T) {
@@ -156,7 +159,7 @@ func TestFaultsVMRequests(t *testing.T) {
 			f := &family{name: "VM, every request, every way, " + s.name}
 			step := 1
 			if !whole() {
-				step = 17
+				step = 29
 			}
 			type job struct {
 				way way
@@ -165,14 +168,14 @@ func TestFaultsVMRequests(t *testing.T) {
 			}
 			var jobs []job
 			n := 0
-			for _, y := range ways() {
+			for k, y := range ways() {
 				for at := 1; at <= b.muts; at++ {
 					if n++; n%step == 0 {
 						jobs = append(jobs, job{y, at, true})
 					}
 				}
-				for at := 1; y.reads && at <= b.requests; at++ {
-					if n++; n%step == 0 && (whole() || n%(step*4) == 0) {
+				for at := 1 + k%2; y.reads && at <= b.requests; at += 2 {
+					if n++; n%step == 0 {
 						jobs = append(jobs, job{y, at, false})
 					}
 				}
@@ -180,8 +183,8 @@ func TestFaultsVMRequests(t *testing.T) {
 			parallel(len(jobs), func(i int) {
 				j := jobs[i]
 				w := b.freshVM()
-				fault := j.way.fault
-				fault.Text = strings.ReplaceAll(fault.Text, "CT is locked", "VM is locked")
+				fault := ofVM(j.way.fault)
+				w.stalls = fault.Kind == pvesim.FaultHang || fault.Kind == pvesim.FaultHangAfter
 				if j.mut {
 					fault.Mutation = j.at
 				} else {
@@ -196,6 +199,48 @@ func TestFaultsVMRequests(t *testing.T) {
 	}
 }
 
+// ofVM is a fault in the words that Proxmox has for VMs.
+func ofVM(f pvesim.Fault) pvesim.Fault {
+	f.Text = strings.NewReplacer("CT is locked", "VM is locked", "/vms/5001", "/vms/7131").Replace(f.Text)
+	return f
+}
+
+// TestFaultsVMPairs lets two things go wrong in one run, sampled.
+func TestFaultsVMPairs(t *testing.T) {
+	for _, s := range vmScenes() {
+		b := s.baseVM(t)
+		f := &family{name: "VM, pairs of faults, sampled, " + s.name, traces: 10}
+		if whole() {
+			f.traces = 300
+		}
+		all := ways()
+		parallel(f.traces, func(i int) {
+			random := rand.New(rand.NewPCG(uint64(i), 7131))
+			w := b.freshVM()
+			name := fmt.Sprintf("pair %d:", i)
+			var mends []func(*pvesim.Cluster)
+			for range 2 {
+				y := all[random.IntN(len(all))]
+				fault := ofVM(y.fault)
+				w.stalls = w.stalls || fault.Kind == pvesim.FaultHang || fault.Kind == pvesim.FaultHangAfter
+				fault.Mutation = 1 + random.IntN(b.muts)
+				w.server.Inject(fault)
+				name += fmt.Sprintf(" %s at change %d;", y.name, fault.Mutation)
+				if y.mend != nil {
+					mends = append(mends, y.mend)
+				}
+			}
+			way := []string{"resume", "rollback"}[i%2]
+			b.traceVM(t, f, name+" then "+way, w, &wire{w: w}, func(c *pvesim.Cluster) {
+				for _, mend := range mends {
+					mend(c)
+				}
+			}, way)
+		})
+		f.report(t)
+	}
+}
+
 // TestFaultsVMWorkers kills the worker of every task at every checkpoint.
 func TestFaultsVMWorkers(t *testing.T) {
 	f := &family{name: "VM, workers killed at every checkpoint"}
@@ -203,7 +248,10 @@ func TestFaultsVMWorkers(t *testing.T) {
 		b := s.baseVM(t)
 		var jobs []pvesim.Fault
 		for i, r := range b.sent {
-			for _, at := range vmCheckpoints(r) {
+			for k, at := range vmCheckpoints(r) {
+				if !whole() && (i+k)%2 > 0 {
+					continue
+				}
 				jobs = append(jobs, pvesim.Fault{Kind: pvesim.FaultTaskKill, At: at, Mutation: i + 1})
 			}
 		}
@@ -235,7 +283,7 @@ func vmCheckpoints(r pvesim.Request) []string {
 	return nil
 }
 
-// TestFaultsVMVerdicts lets the process die at every request of accept, rollback and rollback_data, and goes on.
+// TestFaultsVMVerdicts lets the process die at every change of accept, rollback and rollback_data, and goes on.
 func TestFaultsVMVerdicts(t *testing.T) {
 	for _, s := range vmScenes() {
 		b := s.baseVM(t)
@@ -254,22 +302,22 @@ func TestFaultsVMVerdicts(t *testing.T) {
 					return w.cluster.Dump(pvesim.IgnoreKeys("description", "vmgenid", "meta"), pvesim.IgnoreIdentity(), pvesim.IgnoreLines("backup/"), pvesim.IgnoreLines("-cloudinit@"))
 				}
 				w := start.freshVM()
-				l := &wire{w: w}
+				l := &wire{w: w, changes: true}
 				req := b.req()
 				if _, err := w.reconcileOver(t, l, req, &guest.Journal{Operation: r.Operation, Guest: 7131}, action); err != nil {
 					t.Fatalf("the uninterrupted %s fails: %v", action, err)
 				}
 				end := dump(w)
-				f := &family{name: "VM, " + s.name + ", crash at every request of " + action}
+				f := &family{name: "VM, " + s.name + ", crash at every change of " + action}
 				step := 1
 				if !whole() {
-					step = 11
+					step = 5
 				}
 				n := (l.n + step - 1) / step
 				parallel(2*n, func(i int) {
 					w := start.freshVM()
-					l := &wire{w: w, dieAt: (i/2)*step + 1, after: i%2 == 1}
-					name := fmt.Sprintf("%s dies at request %d, after=%v", action, l.dieAt, l.after)
+					l := &wire{w: w, dieAt: (i/2)*step + 1, after: i%2 == 1, changes: true}
+					name := fmt.Sprintf("%s dies at change %d, after=%v", action, l.dieAt, l.after)
 					_, err := w.reconcileOver(t, l, req, &guest.Journal{Operation: r.Operation, Guest: 7131}, action)
 					f.count(l, l.dead)
 					for range 4 {
