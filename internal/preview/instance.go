@@ -11,88 +11,47 @@ import (
 // fates and every reason not to go on is named. Values of the environment are in nothing that it returns.
 func Instance(f Facts, w Want) Preview {
 	i := newInstance(f, w)
-	i.judgeDoor()
-	op := i.decideOperation()
+	op := i.judgeAll()
 	p := i.preview(op)
 	p.Changes = i.changes
-	p.Summary = i.instanceSummary(p)
+	p.Summary = i.line(p)
 	return p
-}
-
-// InstanceRemoval judges the removal of an application container: what is erased with it, what stays, and why not.
-func InstanceRemoval(f Facts, w Want) Preview {
-	i := newInstance(f, w)
-	i.judgeDoor()
-	p := i.preview(OpRemove)
-	p.Summary = i.instanceSummary(p)
-	return p
-}
-
-// NeedsInstance lists the rights that what is due for an application container uses, and with them every path that must be
-// asked for before Instance can answer.
-func NeedsInstance(f Facts, w Want) []Need {
-	_, _ = f, w
-	return nil
-}
-
-// NeedsInstanceRemoval lists the rights that InstanceRemoval asks for.
-func NeedsInstanceRemoval(f Facts, w Want) []Need {
-	_, _ = f, w
-	return nil
-}
-
-// ReconcileInstance judges what resume, rollback or close would do to an operation on an application container.
-func ReconcileInstance(action Operation, r guest.Journal, f Facts) Preview {
-	return Reconcile(action, r, f)
-}
-
-// InstanceStorages returns where the archive of the image and the root file system go: as wanted, else as the container has
-// them, else the node's only storage for it; "" when that is not certain, which Instance says as a blocker.
-func InstanceStorages(f Facts, w Want) (archive, rootfs string) {
-	i := newInstance(f, w)
-	i.collectThere()
-	return i.archiveStorage(), i.newRootfsStorage()
-}
-
-// NewVolumes returns the volumes that are wanted and not there, with the keys that they get and the values that make them.
-func NewVolumes(f Facts, w Want) []guest.NewVolume {
-	_, _ = f, w
-	return nil
-}
-
-// AdoptedContract returns the contract that an adoption writes: of this VMID, about the container as it is now. Its time is
-// the caller's to set.
-func AdoptedContract(f Facts, w Want) guest.Contract {
-	i := newInstance(f, w)
-	c := guest.Contract{Guest: i.id()}
-	if i.contract != nil {
-		c = *i.contract
-		c.Guest = i.id()
-	}
-	return c
 }
 
 // instance is the judge of an application container.
 type instance struct {
 	*judge
 	want     InstanceWant
-	contract *guest.Contract // what it is compared with: its own, or the one that it was restored with
-	foreign  bool            // that one was written for another VMID
+	contract *guest.Contract // what it is compared with: its own, or the one that it was restored with; its App is never nil
+	restored bool            // that one was written for another VMID
+	differs  []string        // why the container is not what its contract says, in words
+	keys     []string        // and which keys that is about
+	unsure   bool            // what is due cannot be told
 	changes  []Change
+	work     Work
 }
 
 func newInstance(f Facts, w Want) *instance {
-	i := &instance{judge: newJudge(f, w)}
+	i := &instance{}
 	if w.Instance != nil {
 		i.want = *w.Instance
 	}
-	if c := f.Journal.Contract; c != nil && c.App != nil && c.Guest == i.id() {
-		i.contract = c
-	} else if c := f.Journal.Foreign; c != nil && c.App != nil {
-		i.contract, i.foreign = c, true
+	if w.Rootfs.Size == 0 && f.Presence == guest.Absent {
+		w.Rootfs.Size = defaultRootfs
+	}
+	i.judge = newJudge(f, w)
+	own, foreign := f.Journal.Contract, f.Journal.Foreign
+	switch {
+	case own != nil && own.App != nil && own.Guest == i.id():
+		i.contract = own
+	case own == nil && foreign != nil && foreign.App != nil:
+		i.contract, i.restored = foreign, true
 	}
 	return i
 }
+
+// defaultRootfs is the size of a root file system that nothing was said about.
+const defaultRootfs = 4 * guest.GiB
 
 // app is what the contract says; the zero value when there is none.
 func (i *instance) app() guest.Application {
@@ -102,38 +61,100 @@ func (i *instance) app() guest.Application {
 	return *i.contract.App
 }
 
-func (i *instance) decideOperation() Operation {
+// judgeAll asks every question in its order and answers what is due.
+func (i *instance) judgeAll() Operation {
+	there := i.judgeReach()
+	i.judgeRecords()
+	i.judgeImport()
 	switch {
+	case i.f.Presence == guest.Absent && i.operating():
+		i.unsure = true
+		return i.recorded()
 	case i.f.Presence == guest.Absent:
+		i.judgeInstall()
 		return OpInstall
-	case i.contract == nil:
-		return 0
-	case i.foreign:
+	case !there || !i.compare():
+		i.unsure = true
+		return i.recorded()
+	}
+	op := OpUpdate
+	if i.w.Operation == "" { // else it is under way, and what was due has been judged
+		op = i.due()
+	}
+	switch op {
+	case OpInstall, OpUpdate:
+		i.judgeUpdate()
+	case OpModify:
+		i.judgeModification()
+	case OpAdopt:
+		i.judgeAdoption()
+	case OpReinstall, OpGrow, OpRebuild, OpReplace, OpRemove, OpResume, OpRollback, OpRollbackData, OpAccept, OpClose:
+	}
+	return op
+}
+
+// compare looks at the container that is there: whose it is, how it differs from its contract, and what is to be changed. It
+// reports whether there is anything that can be compared at all.
+func (i *instance) compare() bool {
+	i.collect()
+	for n := range i.volumes {
+		i.volumes[n].keep()
+	}
+	if !i.judgeDoor() {
+		return false
+	}
+	if i.w.Operation != "" {
+		return true
+	}
+	i.protectConfigured()
+	i.findDifferences()
+	i.findChanges()
+	return true
+}
+
+// recorded is the operation that the record of one in progress names; without one, what would be asked for.
+func (i *instance) recorded() Operation {
+	for _, r := range i.records() {
+		if op, known := ParseOperation(r.Kind); known {
+			return op
+		}
+	}
+	if i.want.Create {
+		return OpInstall
+	}
+	return OpUpdate
+}
+
+// due decides between the operations on a container that is there. A difference from the contract is reported and never
+// acted upon: adopt = true records it.
+func (i *instance) due() Operation {
+	switch {
+	case i.restored, i.w.Adopt && len(i.differs) > 0:
+		i.changes, i.work = nil, Work{}
 		return OpAdopt
-	case i.updateDue():
+	case slices.ContainsFunc(i.changes, func(c Change) bool { return c.Takes == TakesRootfs }):
+		i.judgeContract()
 		return OpUpdate
 	case len(i.changes) > 0:
+		i.judgeContract()
 		return OpModify
+	}
+	for _, d := range i.differs {
+		i.warn("%s", d)
 	}
 	return 0
 }
 
-// updateDue reports whether another install is wanted than the one that is there, and was not declined.
-func (i *instance) updateDue() bool {
+// installDue reports whether another install is wanted than the one that is there. One that was rolled back is not tried
+// again until image, triggers or storage change.
+func (i *instance) installDue() bool {
 	wanted := i.w.Install()
-	return !i.contract.Installed.Same(wanted) && !slices.Contains(i.contract.Declined, wanted.Hash())
-}
-
-func (i *instance) judgeDoor() {}
-
-func (i *instance) collectThere() {
-	if i.readable() {
-		i.collect()
+	if i.contract.Installed.Same(wanted) {
+		return false
 	}
+	if slices.Contains(i.contract.Declined, wanted.Hash()) {
+		i.warn("%s: the update to %s was rolled back and is not tried again until image or triggers change; it runs %s", i.label(), i.wantedImage(), i.installedImage())
+		return false
+	}
+	return true
 }
-
-func (i *instance) archiveStorage() string { return i.want.ArchiveStorage }
-
-func (i *instance) newRootfsStorage() string { return i.rootfsStorage() }
-
-func (i *instance) instanceSummary(p Preview) string { return i.label() + ": " + p.Operation.String() }

@@ -10,19 +10,7 @@ import (
 // Reconcile judges what resume, rollback or close would do to the operation that a journal records. In f, Guest is the guest
 // itself, which may be absent; Volumes and Users cover the parking guest as well. What cannot be seen there counts as held.
 func Reconcile(action Operation, r guest.Journal, f Facts) Preview {
-	name := guest.Config{Values: r.Config}.Hostname(r.Guest)
-	if _, set := f.Guest.Config.Get("rootfs"); !set && f.Presence == guest.Present {
-		// The stub of an unfinished create has no name of its own yet: the record says whose it is.
-		f.Guest.Config = f.Guest.Config.Clone()
-		if f.Guest.Config.Values == nil {
-			f.Guest.Config.Values = map[string]string{}
-		}
-		f.Guest.Config.Values["hostname"] = name
-	}
-	c := &reconciler{
-		judge: newJudge(f, Want{VMID: r.Guest, Name: name, Operation: r.Operation}),
-		r:     r, gone: crossed(r, f),
-	}
+	c := newReconciler(r, f)
 	c.judgeIdentity()
 	c.collectRecorded(action)
 	switch action {
@@ -32,7 +20,7 @@ func Reconcile(action Operation, r guest.Journal, f Facts) Preview {
 		c.judgeRollback()
 	case OpClose:
 		c.judgeClose()
-	case OpReinstall, OpGrow, OpRebuild, OpReplace, OpInstall, OpModify, OpUpdate, OpRemove, OpRollbackData, OpAccept:
+	case OpReinstall, OpGrow, OpRebuild, OpReplace, OpInstall, OpModify, OpUpdate, OpRemove, OpAdopt, OpRollbackData, OpAccept:
 		c.refuse(fmt.Sprintf("%s says nothing about an operation of kind %s.", action, r.Kind))
 	default:
 		c.refuse("The action is not known.")
@@ -40,6 +28,22 @@ func Reconcile(action Operation, r guest.Journal, f Facts) Preview {
 	p := c.preview(action)
 	p.Summary = c.summary(fmt.Sprintf("%s %s, now at stage %d of %d (%s)", action, r.Operation, r.Index, r.Of, r.Stage), p)
 	return p
+}
+
+func newReconciler(r guest.Journal, f Facts) *reconciler {
+	name := guest.Config{Values: r.Config}.Hostname(r.Guest)
+	if _, set := f.Guest.Config.Get("rootfs"); !set && f.Presence == guest.Present {
+		// The stub of an unfinished create has no name of its own yet: the record says whose it is.
+		f.Guest.Config = f.Guest.Config.Clone()
+		if f.Guest.Config.Values == nil {
+			f.Guest.Config.Values = map[string]string{}
+		}
+		f.Guest.Config.Values["hostname"] = name
+	}
+	return &reconciler{
+		judge: newJudge(f, Want{VMID: r.Guest, Name: name, Operation: r.Operation}),
+		r:     r, gone: crossed(r, f),
+	}
 }
 
 // reconciler is a judge with the record of an operation.

@@ -46,7 +46,7 @@ func (j *judge) unseen(what, why, right string) {
 
 // judgeRights names every right that is missing, or that the destroy would take away.
 func (j *judge) judgeRights() {
-	j.judgeTags()
+	j.judgeTags(j.f.Guest.Config.Values["tags"])
 	j.judgeACL()
 	if j.f.Login.RootTicket {
 		return
@@ -94,9 +94,9 @@ func (j *judge) lacking(needs []Need) {
 }
 
 // judgeTags: tags that the datacenter keeps for itself cannot be set on the new guest (hazard B13).
-func (j *judge) judgeTags() {
+func (j *judge) judgeTags(tags string) {
 	var refused []string
-	for _, tag := range splitTags(j.f.Guest.Config.Values["tags"]) {
+	for _, tag := range splitTags(tags) {
 		if slices.Contains(j.f.RegisteredTags, tag) {
 			refused = append(refused, tag)
 		}

@@ -120,7 +120,7 @@ func (j *judge) judgeVMKeys() {
 // judgeVMRights names every right that is missing.
 func (j *judge) judgeVMRights() {
 	if j.replacing() {
-		j.judgeTags()
+		j.judgeTags(j.f.Guest.Config.Values["tags"])
 		j.judgeACL()
 	}
 	if j.f.Login.RootTicket {
