@@ -20,6 +20,7 @@ var (
 		"erased": types.MapType{ElemType: types.StringType}, "erased_bytes": types.Int64Type,
 		"also_lost":     types.MapType{ElemType: types.StringType},
 		"blockers":      types.ListType{ElemType: blockerType},
+		"changes":       types.MapType{ElemType: types.StringType},
 		"root_password": types.StringType, "precondition": types.StringType,
 	}
 	volumeType = types.ObjectType{AttrTypes: map[string]attr.Type{
@@ -117,6 +118,10 @@ func previewAttributes() map[string]schema.Attribute {
 				"found":   schema.StringAttribute{Computed: true, MarkdownDescription: "What was found."},
 				"remedy":  schema.StringAttribute{Computed: true, MarkdownDescription: "What to do."},
 			}},
+		},
+		"changes": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Of an application container: what is changed, from what to what, and what that takes. Null when nothing is.",
 		},
 		"root_password": schema.StringAttribute{
 			Computed:            true,

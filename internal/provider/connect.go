@@ -30,6 +30,14 @@ func connectProxmox(ctx context.Context, s setup) (operator, error) {
 	}, nil
 }
 
+// hostOf is what is behind the recipes; nil where there is no server.
+func hostOf(containers operator) any {
+	if c, ok := containers.(*recipe.Container); ok {
+		return c.Host
+	}
+	return containers
+}
+
 // thisMachine says by what the machine that runs the provider can be told from the guests: it must not reinstall itself.
 // What cannot be read is left out.
 func thisMachine() (self preview.Self) {

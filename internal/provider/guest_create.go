@@ -39,7 +39,7 @@ func (r *guestResource[M, P]) planCreate(ctx context.Context, req resource.Modif
 		return
 	}
 	if r.session.blocks.Plan(plan.id()) {
-		resp.Diagnostics.Append(r.duplicate(plan)...)
+		resp.Diagnostics.Append(duplicate(name, plan.id())...)
 		return
 	}
 	seen, err := r.operator().Observe(ctx, plan.id())
@@ -80,7 +80,7 @@ func (r *guestResource[M, P]) adoptable(plan *guestModel, w wanted, seen recipe.
 	case seen.Journal != nil:
 		diags.AddAttributeError(at0, name+": an operation on it is open and it is not in this state (needs_reconcile)",
 			fmt.Sprintf("%s stands at stage %d of %d, %s. Import the guest; the plan then shows how to go on:\n\n%s",
-				seen.Journal.Operation, seen.Journal.Index, seen.Journal.Of, seen.Journal.Stage, r.importBlock(plan.id())))
+				seen.Journal.Operation, seen.Journal.Index, seen.Journal.Of, seen.Journal.Stage, importBlock(r.kind.name, plan.id())))
 	case seen.Contract != nil && !w.installUnknown() && seen.Contract.Installed.Same(w.recorded()):
 		return &seen.Contract.Installed, seen.Contract.At, diags
 	case w.Adopt && seen.Contract != nil:
@@ -94,14 +94,14 @@ func (r *guestResource[M, P]) adoptable(plan *guestModel, w wanted, seen recipe.
 	default:
 		diags.AddAttributeError(at0, name+" exists and is not in this state",
 			"This resource never touches a guest when it is created. Paste this, and the plan shows the reinstall:\n\n"+
-				r.importBlock(plan.id())+"\n\nTo record it as it is: adopt = true.")
+				importBlock(r.kind.name, plan.id())+"\n\nTo record it as it is: adopt = true.")
 	}
 	return nil, 0, diags
 }
 
 // importBlock is the block to paste. A provider is not told the name of its block.
-func (r *guestResource[M, P]) importBlock(id guest.VMID) string {
-	return fmt.Sprintf("  import {\n    to = pvrx_%s.NAME # the address of this block\n    id = \"%s\"\n  }", r.kind.name, id)
+func importBlock(kind string, id guest.VMID) string {
+	return fmt.Sprintf("  import {\n    to = pvrx_%s.NAME # the address of this block\n    id = \"%s\"\n  }", kind, id)
 }
 
 // Create records a guest that the plan found to be recordable. It looks again, and touches nothing.

@@ -68,7 +68,7 @@ func (r *guestResource[M, P]) planUpdate(ctx context.Context, req resource.Modif
 		return
 	}
 	if r.session.blocks.Plan(plan.id()) {
-		resp.Diagnostics.Append(r.duplicate(plan)...)
+		resp.Diagnostics.Append(duplicate(r.called(plan, recipe.Observation{}), plan.id())...)
 		return
 	}
 	v, diags := r.judge(ctx, w, state, req.Private)
@@ -143,19 +143,25 @@ func (r *guestResource[M, P]) report(plan *guestModel, v verdict) (diags diag.Di
 		diags.AddWarning(name+" is recorded as it is", "Nothing records what it was made from, and adopt is true: it counts as installed "+
 			"from this configuration. Nothing is touched.")
 	case dueBlocked:
-		var codes, found []string
-		for _, b := range v.preview.Blockers {
-			codes = append(codes, b.Code.String())
-			found = append(found, b.Title+"\n"+b.Text())
-		}
-		diags.AddWarning(fmt.Sprintf("%s: left alone (%s)", name, strings.Join(codes, ", ")),
-			strings.Join(found, "\n\n")+"\n\nIt stays due. Other guests go on, since blocked_guests is \"skip\".")
+		diags.Append(leftAloneWarning(name, v)...)
 	case dueOperation, dueGrow, dueReconcile:
 		diags.AddWarning(v.preview.Summary, v.detail())
 		for _, warning := range v.preview.Warnings {
 			diags.AddWarning(name+": "+firstLine(warning), warning)
 		}
 	}
+	return diags
+}
+
+// leftAloneWarning says why a guest is skipped.
+func leftAloneWarning(name string, v verdict) (diags diag.Diagnostics) {
+	var codes, found []string
+	for _, b := range v.preview.Blockers {
+		codes = append(codes, b.Code.String())
+		found = append(found, b.Title+"\n"+b.Text())
+	}
+	diags.AddWarning(fmt.Sprintf("%s: left alone (%s)", name, strings.Join(codes, ", ")),
+		strings.Join(found, "\n\n")+"\n\nIt stays due. Other guests go on, since blocked_guests is \"skip\".")
 	return diags
 }
 
@@ -179,11 +185,11 @@ func blocked(blockers []preview.Blocker) (diags diag.Diagnostics) {
 	return diags
 }
 
-func (r *guestResource[M, P]) duplicate(plan *guestModel) (diags diag.Diagnostics) {
-	diags.AddAttributeError(path.Root("vmid"),
-		fmt.Sprintf("%s: two blocks name it (%s)", r.called(plan, recipe.Observation{}), preview.CodeDuplicate),
+// duplicate refuses a second block for one guest.
+func duplicate(name string, id guest.VMID) (diags diag.Diagnostics) {
+	diags.AddAttributeError(path.Root("vmid"), fmt.Sprintf("%s: two blocks name it (%s)", name, preview.CodeDuplicate),
 		fmt.Sprintf("Another block of this configuration names VMID %s too, and both would work on the guest. Remove one of them; "+
-			"if it was renamed, a moved block keeps them one.", plan.id()))
+			"if it was renamed, a moved block keeps them one.", id))
 	return diags
 }
 

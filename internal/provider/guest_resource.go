@@ -83,6 +83,11 @@ func (r *guestResource[M, P]) operator() operator { return r.kind.operator(r.ses
 
 // ImportState takes the VMID. What the guest is, Read finds out.
 func (r *guestResource[M, P]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	importVMID(ctx, req, resp)
+}
+
+// importVMID reads the id of an import: the VMID, whatever the resource.
+func importVMID(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	id, err := strconv.ParseInt(req.ID, 10, 32)
 	if err != nil || id < 100 || id > 999999999 {
 		resp.Diagnostics.AddError(fmt.Sprintf("cannot import %q", req.ID),
@@ -110,7 +115,8 @@ func (r *guestResource[M, P]) Read(ctx context.Context, req resource.ReadRequest
 	}
 	imported := state.Status.IsNull()
 	if imported {
-		if resp.Diagnostics.Append(r.importable(state, seen)...); resp.Diagnostics.HasError() {
+		refused := importable(r.kind.noun(), r.called(state, seen), state.id(), seen)
+		if resp.Diagnostics.Append(refused...); resp.Diagnostics.HasError() {
 			return
 		}
 		if state.Name.IsNull() {
@@ -130,12 +136,11 @@ func (r *guestResource[M, P]) Read(ctx context.Context, req resource.ReadRequest
 }
 
 // importable refuses to import what is not there, is no guest of this kind, or cannot be seen.
-func (r *guestResource[M, P]) importable(state *guestModel, seen recipe.Observation) (diags diag.Diagnostics) {
-	name := r.called(state, seen)
+func importable(noun, name string, id guest.VMID, seen recipe.Observation) (diags diag.Diagnostics) {
 	switch {
 	case seen.WrongType:
-		diags.AddError(name+" is not a "+r.kind.noun(),
-			fmt.Sprintf("VMID %s belongs to a guest of another kind. Correct the id of the import.", state.id()))
+		diags.AddError(name+" is not a "+noun,
+			fmt.Sprintf("VMID %s belongs to a guest of another kind. Correct the id of the import.", id))
 	case seen.Journal != nil:
 		// An operation is open: importing is how a lost state finds its way back to it.
 	case seen.Presence == guest.Absent:

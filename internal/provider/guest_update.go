@@ -62,7 +62,7 @@ func (r *guestResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 		err = fmt.Errorf("the operation ended as %s, which no plan showed", result.Status)
 	}
 	if err != nil {
-		resp.Diagnostics.Append(r.failed(name, v, result, err)...)
+		resp.Diagnostics.Append(failed(r.kind.guest, name, v, result, err)...)
 		r.recordFailure(state, v, result)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &prior)...)
 		resp.Diagnostics.Append(afterFailure(seen, v, result).keep(ctx, resp.Private)...)
@@ -94,17 +94,8 @@ func (r *guestResource[M, P]) enter(ctx context.Context, w wanted, state *guestM
 		v, diags = r.judge(ctx, w, state, from)
 		return v, func() {}, diags
 	}
-	name := called(r.kind.guest, w.VMID, w.Name)
-	leave, err := r.session.gate.Enter(ctx)
-	var halt *run.Halt
-	switch {
-	case errors.As(err, &halt):
-		diags.AddError(name+": not started, because another operation stopped half-way",
-			fmt.Sprintf("%s on guest %s needs reconciling, and stop_after_failure is true: no further operation starts in this run. "+
-				"Nothing was touched here; it stays due.", halt.Operation, halt.Guest))
-		return v, nil, diags
-	case err != nil:
-		diags.AddError(name+": not started", "The run was cancelled while this operation waited for its turn. Nothing was touched; it stays due.")
+	leave, diags = r.session.turn(ctx, called(r.kind.guest, w.VMID, w.Name))
+	if diags.HasError() {
 		return v, nil, diags
 	}
 	v, diags = r.judge(ctx, w, state, from)
@@ -113,6 +104,21 @@ func (r *guestResource[M, P]) enter(ctx context.Context, w wanted, state *guestM
 		return v, nil, diags
 	}
 	return v, leave, diags
+}
+
+// turn waits until an operation may start.
+func (s *session) turn(ctx context.Context, name string) (leave func(), diags diag.Diagnostics) {
+	leave, err := s.gate.Enter(ctx)
+	var halt *run.Halt
+	switch {
+	case errors.As(err, &halt):
+		diags.AddError(name+": not started, because another operation stopped half-way",
+			fmt.Sprintf("%s on guest %s needs reconciling, and stop_after_failure is true: no further operation starts in this run. "+
+				"Nothing was touched here; it stays due.", halt.Operation, halt.Guest))
+	case err != nil:
+		diags.AddError(name+": not started", "The run was cancelled while this operation waited for its turn. Nothing was touched; it stays due.")
+	}
+	return leave, diags
 }
 
 // mayOperate reports whether an operation can come of the judgement, so that a turn is needed.
@@ -143,7 +149,7 @@ func (r *guestResource[M, P]) operate(ctx context.Context, v verdict, planned me
 }
 
 // failed says where the guest is and what to do next. The recipe's error names what happened.
-func (r *guestResource[M, P]) failed(name string, v verdict, result recipe.Result, err error) (diags diag.Diagnostics) {
+func failed(kind guest.Kind, name string, v verdict, result recipe.Result, err error) (diags diag.Diagnostics) {
 	var told *recipe.Failure
 	switch {
 	case errors.As(err, &told):
@@ -154,14 +160,14 @@ func (r *guestResource[M, P]) failed(name string, v verdict, result recipe.Resul
 		return diags
 	}
 	stands := fmt.Sprintf("%s stopped at stage %d of %d, %s: %s", result.Operation, result.Index, result.Of, result.Stage, sentence(err.Error()))
-	where := "Whether " + called(r.kind.guest, v.want.VMID, "") + " exists could not be determined; do not take it as free."
+	where := "Whether " + called(kind, v.want.VMID, "") + " exists could not be determined; do not take it as free."
 	if result.Exists != nil && *result.Exists {
-		where = called(r.kind.guest, v.want.VMID, "") + " exists."
+		where = called(kind, v.want.VMID, "") + " exists."
 	} else if result.Exists != nil {
-		where = called(r.kind.guest, v.want.VMID, "") + " does not exist now."
+		where = called(kind, v.want.VMID, "") + " does not exist now."
 	}
 	if result.Parking != 0 {
-		where += fmt.Sprintf(" What was set aside waits on %s %s; do not delete or start it.", r.kind.guest, result.Parking)
+		where += fmt.Sprintf(" What was set aside waits on %s %s; do not delete or start it.", kind, result.Parking)
 	}
 	diags.AddError(name+": an operation stopped half-way (needs_reconcile)", stands+"\n"+where+
 		"\nNothing else will be done to it until you say so:\n\n"+reconcileLine(result.Operation, "resume")+"\n\nor \"rollback\" or \"close\".")

@@ -176,7 +176,7 @@ func instanceSettingAttributes() map[string]schema.Attribute {
 		},
 		"networks": schema.MapNestedAttribute{
 			Optional:            true,
-			MarkdownDescription: "Network interfaces, by key: `net0` is `eth0` in the container. Interfaces that are not named stay as they are.",
+			MarkdownDescription: "Network interfaces, by key: `net0` is `eth0` in the container. One that is taken out of here goes; one that somebody else added stays.",
 			Validators:          []validator.Map{mapvalidator.KeysAre(stringvalidator.RegexMatches(networkKey, "must be the key of a network, net0 to net31"))},
 			NestedObject:        schema.NestedAttributeObject{Attributes: networkAttributes()},
 		},

@@ -33,6 +33,8 @@ type memo struct {
 	// Spent are erase consents that operations of this resource used: the contract says them too, until another tool
 	// writes the notes.
 	Spent map[string]string `json:"spent,omitempty"`
+	// Instance is what is kept of an application container.
+	Instance *instanceMemo `json:"instance,omitempty"`
 }
 
 // openOperation is an operation in progress as far as a plan needs it to look closer.

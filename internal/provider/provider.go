@@ -6,9 +6,11 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/pvrx/terraform-provider-pvrx/internal/oci"
 	"github.com/pvrx/terraform-provider-pvrx/internal/run"
 )
 
@@ -67,8 +69,17 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 		resp.Diagnostics.AddError("The provider cannot be set up", sentence(err.Error()))
 		return
 	}
+	s.registries.UserAgent = s.agent
+	images, err := oci.NewResolver(s.registries)
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("registries"), "The registries cannot be set up", sentence(err.Error()))
+		return
+	}
 	made := &session{
 		containers:  containers,
+		instances:   instancesOf(containers, archivesOf(containers, images)),
+		images:      images,
+		host:        hostOf(containers),
 		gate:        run.NewGate(s.atOnce, s.stopAfterFailure),
 		blocks:      &run.Blocks{},
 		skipBlocked: s.skipBlocked,
@@ -80,10 +91,10 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 
 // Resources lists the resources.
 func (p *Provider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{newContainerReinstall, newVMRebuild}
+	return []func() resource.Resource{newContainerReinstall, newVMRebuild, newInstance}
 }
 
 // DataSources lists the data sources.
 func (p *Provider) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{newPreviewSource, newOperationsSource}
+	return []func() datasource.DataSource{newPreviewSource, newOperationsSource, newImageSource}
 }

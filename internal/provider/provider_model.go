@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+	"github.com/pvrx/terraform-provider-pvrx/internal/oci"
 	"github.com/pvrx/terraform-provider-pvrx/internal/proxmox"
 )
 
@@ -32,6 +33,7 @@ type providerModel struct {
 	StopAfterFailure    types.Bool   `tfsdk:"stop_after_failure"`
 	BlockedGuests       types.String `tfsdk:"blocked_guests"`
 	Parking             types.Object `tfsdk:"parking"`
+	Registries          types.Map    `tfsdk:"registries"`
 }
 
 type tlsModel struct {
@@ -56,12 +58,17 @@ type setup struct {
 	stopAfterFailure       bool
 	skipBlocked            bool
 	agent                  string
+	registries             oci.Settings
 }
 
 // secrets are the words that no log may show.
 func (s setup) secrets() []string {
 	_, secret, _ := strings.Cut(s.APIToken, "=")
-	return []string{s.APIToken, secret, s.Password}
+	words := []string{s.APIToken, secret, s.Password}
+	for _, c := range s.registries.Credentials {
+		words = append(words, c.Password)
+	}
+	return words
 }
 
 // environment reads a variable of ours, else the one that people have set for another provider already.
@@ -77,6 +84,7 @@ func (m *providerModel) setup(ctx context.Context, env func(string) string) (s s
 		"endpoint": m.Endpoint, "additional_endpoints": m.AdditionalEndpoints, "api_token": m.APIToken, "username": m.Username,
 		"password": m.Password, "tls": m.TLS, "max_concurrent_operations": m.MaxConcurrent,
 		"stop_after_failure": m.StopAfterFailure, "blocked_guests": m.BlockedGuests, "parking": m.Parking,
+		"registries": m.Registries,
 	}); diags.HasError() {
 		return s, diags
 	}
@@ -84,6 +92,7 @@ func (m *providerModel) setup(ctx context.Context, env func(string) string) (s s
 	m.login(env, &s)
 	diags.Append(m.tls(ctx, env, &s)...)
 	diags.Append(m.parking(ctx, &s)...)
+	diags.Append(m.registries(ctx, &s)...)
 	s.atOnce = max(int(m.MaxConcurrent.ValueInt64()), 1)
 	s.stopAfterFailure = m.StopAfterFailure.IsNull() || m.StopAfterFailure.ValueBool()
 	s.skipBlocked = m.BlockedGuests.ValueString() == "skip"

@@ -93,6 +93,7 @@ func providerSchema() schema.Schema {
 					"on with the others. Default: `\"fail\"`.",
 				Validators: []validator.String{stringvalidator.OneOf("fail", "skip")},
 			},
+			"registries": registriesAttribute(),
 			"parking": schema.SingleNestedAttribute{
 				Optional:            true,
 				MarkdownDescription: "Spare VMIDs for parking guests: where a new guest is rehearsed and kept volumes wait.",

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+	"github.com/pvrx/terraform-provider-pvrx/internal/oci"
 	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
 	"github.com/pvrx/terraform-provider-pvrx/internal/run"
@@ -28,9 +29,26 @@ type operator interface {
 	Survey(ctx context.Context, scope recipe.Scope) (preview.Report, error)
 }
 
+// instanceOperator is what the resource for application containers needs of a recipe; *recipe.Instance is one.
+type instanceOperator interface {
+	Observe(ctx context.Context, id guest.VMID) (recipe.Observation, error)
+	// Plan judges what is due: an install, an update, changes to what is there, an adoption, or nothing.
+	Plan(ctx context.Context, seen recipe.Observation, want preview.Want) (preview.Preview, error)
+	PlanReconcile(ctx context.Context, seen recipe.Observation, want preview.Want, r recipe.Reconcile) (preview.Preview, error)
+	// PlanRemove judges a removal.
+	PlanRemove(ctx context.Context, seen recipe.Observation, want preview.Want) (preview.Preview, error)
+	Apply(ctx context.Context, req recipe.Request) (recipe.Result, error)
+	// Remove destroys the container and what belongs to it.
+	Remove(ctx context.Context, req recipe.Request) (recipe.Result, error)
+}
+
 // session is one provider configuration at work: what its resources share.
 type session struct {
 	containers operator
+	instances  instanceOperator
+	images     *oci.Resolver
+	looks      looks
+	host       any // what is behind the recipes, for what only some resources ask; nil where there is no server
 	gate       *run.Gate
 	blocks     *run.Blocks
 	// skipBlocked leaves blocked guests alone with a warning instead of failing the plan.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -30,9 +31,29 @@ func showPreview(p preview.Preview, installUnknown bool) types.Object {
 		"erased_bytes":  types.Int64Value(int64(p.ErasedBytes)),
 		"also_lost":     textMap(together(p.AlsoLost)),
 		"blockers":      showBlockers(p.Blockers),
+		"changes":       showChanges(p.Changes),
 		"root_password": text(p.RootPassword),
 		"precondition":  text(p.Precondition),
 	})
+}
+
+// showChanges is one line for people for each thing that changes.
+func showChanges(changes []preview.Change) types.Map {
+	if len(changes) == 0 {
+		return types.MapNull(types.StringType)
+	}
+	rows := make(map[string]string, len(changes))
+	for _, c := range changes {
+		row := c.Takes.String()
+		switch {
+		case c.From != "" && c.To != "":
+			row = fmt.Sprintf("%s → %s (%s)", c.From, c.To, c.Takes)
+		case c.To != "":
+			row = fmt.Sprintf("%s (%s)", c.To, c.Takes)
+		}
+		rows[guest.Printable(c.What)] = guest.Printable(row)
+	}
+	return textMap(rows)
 }
 
 // together puts what has the same end into one row, "ACL, firewall, pool" = "returns": a plan should fit a screen. What is

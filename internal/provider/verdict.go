@@ -183,7 +183,7 @@ func (v verdict) plannedInstall(before types.Object) types.Object {
 	switch {
 	case v.want.RehearseOnly, v.preview.Operation == preview.OpGrow, v.preview.Operation == preview.OpAccept:
 		return before
-	case v.preview.Operation == preview.OpReinstall && !v.want.installUnknown() && !before.IsNull():
+	case (v.preview.Operation == preview.OpReinstall || v.preview.Operation == preview.OpUpdate) && !v.want.installUnknown() && !before.IsNull():
 		// Only the time is not known yet: the plan shows what changes.
 		install := v.want.recorded()
 		if install.RootfsStorage == "" {
