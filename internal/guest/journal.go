@@ -30,7 +30,8 @@ type Journal struct {
 	Erase     map[string]string `json:"erase,omitempty"`
 	Drop      []string          `json:"drop,omitempty"`
 	Allow     []string          `json:"allow,omitempty"`
-	Spent     map[string]string `json:"spent,omitempty"` // consents spent before this operation
+	Spent     map[string]string `json:"spent,omitempty"`    // consents spent before this operation
+	Declined  []string          `json:"declined,omitempty"` // hashes of installs that were declined before it
 
 	Running bool              `json:"ran"`               // it ran when the operation began
 	Refused bool              `json:"refused,omitempty"` // a person takes it back: the install is declined with the record's end

@@ -119,6 +119,12 @@ func (o *operation) dryRun(ctx context.Context, seen Observation, installed *gue
 // is now, what to do next.
 func (o *operation) report(ctx context.Context, report stage.Report) (Result, error) {
 	ctx = context.WithoutCancel(ctx)
+	if o.goesBack(report) {
+		return o.goBack(ctx, report)
+	}
+	if report.End == stage.Finished && o.j.Kind == kindRemove {
+		o.removed(ctx)
+	}
 	r := Result{
 		Operation: o.j.Operation, Parking: o.parking.VMID, Backup: o.j.Backup, Preview: o.preview, Warnings: o.warnings, Changed: o.started,
 		Installed: o.j.Installed,
@@ -201,11 +207,20 @@ func notDone(kind string) string {
 		return "not rebuilt"
 	case kindReplace:
 		return "not replaced"
+	case kindInstall:
+		return "not installed"
+	case kindUpdate:
+		return "not updated"
+	case kindRemove:
+		return "not removed"
 	}
 	return "not reinstalled"
 }
 
 func (o *operation) asBefore() string {
+	if o.j.Kind == kindInstall {
+		return "nothing of it is left."
+	}
 	if !o.j.Running {
 		return "the guest is as it was."
 	}

@@ -66,11 +66,14 @@ func (o *operation) rootfsParam() string {
 // since templates unpack into what is mounted; tags and onboot are put back when everything else is in place.
 func (o *operation) carried() map[string]string {
 	params := preview.Carry(
-		preview.Facts{Guest: guest.Guest{Ref: o.guest, Config: guest.Config{Values: o.j.Config}}, Login: o.login},
+		preview.Facts{Guest: guest.Guest{Ref: o.guest, Config: guest.Config{Values: o.aim()}}, Login: o.login},
 		preview.Want{Drop: o.j.Drop},
 	)
 	delete(params, "tags")
 	params["ostemplate"], params["rootfs"], params["onboot"] = o.j.Wanted.Template, o.rootfsParam(), "0"
+	if o.j.App != nil {
+		o.carriedApp(params)
+	}
 	if o.req.Password != "" {
 		params["password"] = o.req.Password
 	}

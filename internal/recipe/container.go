@@ -31,6 +31,8 @@ type Container struct {
 	// ParkingFrom and ParkingTo bound the spare VMIDs that may be used for parking guests; ParkingPool names their pool.
 	ParkingFrom, ParkingTo guest.VMID
 	ParkingPool            string
+
+	archives Archives // set by Instance: of application containers
 }
 
 // Observation is what one look at a guest found: one config read, the rest from shared lists.

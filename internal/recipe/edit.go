@@ -128,7 +128,7 @@ func (o *operation) makes() string {
 	switch {
 	case o.guest.Kind == guest.KindVM:
 		return "qmcreate"
-	case o.j.Kind == kindRollback:
+	case o.j.Kind == kindRollback && o.j.App == nil:
 		return "vzrestore"
 	}
 	return "vzcreate"

@@ -16,6 +16,42 @@ import (
 // for the run, at apply afresh. own is our record when the operation is under way already: it is not somebody else's.
 // Reads of one guest: pending, snapshots, permissions. The rest is shared.
 func (c *Container) facts(ctx context.Context, lists Reader, seen Observation, want preview.Want, own *guest.Journal) (preview.Facts, error) {
+	return c.factsFor(ctx, lists, seen, want, own, own != nil && own.Kind == kindRemove)
+}
+
+func (c *Container) factsFor(ctx context.Context, lists Reader, seen Observation, want preview.Want, own *guest.Journal, removing bool) (preview.Facts, error) {
+	if seen.Presence == guest.Absent && want.Instance != nil && seen.Ref.Node == "" {
+		seen.Ref.Node = want.Instance.Node
+	}
+	f, err := c.basics(ctx, lists, seen)
+	if err != nil {
+		return f, err
+	}
+	if own != nil && f.Journal.Journal != nil && f.Journal.Journal.Operation == own.Operation {
+		f.Journal.Journal, f.Elsewhere = nil, nil
+	}
+	if seen.WrongType || !f.NodeOnline {
+		return f, nil
+	}
+	g := &gathering{c: c, lists: lists, seen: seen, want: want, own: own, removing: removing, f: &f}
+	steps := []func(context.Context) error{g.guest, g.storages, g.sources, g.cluster, g.parking, g.neighbours, g.instances, g.privileges}
+	switch {
+	case seen.Presence == guest.Present:
+	case seen.Presence == guest.Absent && want.Instance != nil: // what is there is judged for a guest to come
+		steps = []func(context.Context) error{g.storages, g.cluster, g.instances, g.privileges}
+	default:
+		return f, nil
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// basics are the facts that every judgement begins with.
+func (c *Container) basics(ctx context.Context, lists Reader, seen Observation) (preview.Facts, error) {
 	f := preview.Facts{
 		Presence: seen.Presence, WrongType: seen.WrongType, Self: c.Self, Now: c.now().Unix(),
 		Guest:    guest.Guest{Ref: seen.Ref, Running: seen.Running, Config: seen.Config},
@@ -38,18 +74,6 @@ func (c *Container) facts(ctx context.Context, lists Reader, seen Observation, w
 			f.Journal.Journal, f.Elsewhere = seen.Journal, nil // the head, wherever it was written
 		}
 	}
-	if own != nil && f.Journal.Journal != nil && f.Journal.Journal.Operation == own.Operation {
-		f.Journal.Journal, f.Elsewhere = nil, nil
-	}
-	if seen.Presence != guest.Present || seen.WrongType || !f.NodeOnline {
-		return f, nil
-	}
-	g := &gathering{c: c, lists: lists, seen: seen, want: want, own: own, f: &f}
-	for _, step := range []func(context.Context) error{g.guest, g.storages, g.sources, g.cluster, g.parking, g.neighbours, g.privileges} {
-		if err := step(ctx); err != nil {
-			return f, err
-		}
-	}
 	return f, nil
 }
 
@@ -62,6 +86,10 @@ type gathering struct {
 	own   *guest.Journal
 	f     *preview.Facts
 	perms map[string]map[string]bool
+	heard map[guest.Ref]heard // what neighbours name, each read once
+	mutex sync.Mutex
+	// removing says that the guest is to be removed, and so which rights are asked for.
+	removing bool
 }
 
 func (g *gathering) guest(ctx context.Context) (err error) {

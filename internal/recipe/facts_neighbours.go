@@ -76,9 +76,34 @@ func (g *gathering) neighbours(ctx context.Context) error {
 	return nil
 }
 
+// heard is one read of a neighbour.
+type heard struct {
+	values map[string][]string
+	parent string
+	err    error
+}
+
+// namedBy reads a neighbour, once for all questions.
+func (g *gathering) namedBy(ctx context.Context, ref guest.Ref) (map[string][]string, string, error) {
+	g.mutex.Lock()
+	h, known := g.heard[ref]
+	g.mutex.Unlock()
+	if known {
+		return h.values, h.parent, h.err
+	}
+	h.values, h.parent, h.err = g.lists.Named(ctx, ref)
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.heard == nil {
+		g.heard = map[guest.Ref]heard{}
+	}
+	g.heard[ref] = h
+	return h.values, h.parent, h.err
+}
+
 // named lists the volumes that a neighbour names: in its main section, pending, and in snapshots when it has any.
 func (g *gathering) named(ctx context.Context, row guest.Listed) (map[guest.VolumeID][]preview.User, error) {
-	values, parent, err := g.lists.Named(ctx, row.Ref)
+	values, parent, err := g.namedBy(ctx, row.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -238,8 +263,13 @@ func (g *gathering) privileges(ctx context.Context) error {
 	p := preview.Privileges{OK: true, Held: map[string]map[string]bool{}, Lasting: map[string]map[string]bool{}}
 	own, parking := vmPath(g.seen.Ref.VMID), vmPath(g.f.Parking.VMID)
 	needs := preview.Needs
-	if g.want.VM != nil {
+	switch {
+	case g.want.VM != nil:
 		needs = preview.NeedsVM
+	case g.want.Instance != nil && g.removing:
+		needs = preview.NeedsInstanceRemoval
+	case g.want.Instance != nil:
+		needs = preview.NeedsInstance
 	}
 	for _, need := range needs(*g.f, g.want) {
 		for _, path := range need.Paths {

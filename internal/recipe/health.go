@@ -187,7 +187,7 @@ func askHTTP(ctx context.Context, host string, p HTTPProbe) error {
 func (o *operation) address(ctx context.Context) (string, error) {
 	addresses, err := o.host.Addresses(ctx, o.subject())
 	if err == nil {
-		networks, _ := guest.Config{Values: o.j.Config}.Networks()
+		networks, _ := guest.Config{Values: o.aim()}.Networks()
 		for _, n := range networks {
 			for mac, all := range addresses {
 				if !strings.EqualFold(mac, n.MAC()) {
@@ -201,7 +201,7 @@ func (o *operation) address(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	networks, _ := guest.Config{Values: o.j.Config}.Networks()
+	networks, _ := guest.Config{Values: o.aim()}.Networks()
 	for _, n := range networks {
 		if ip, _, err := net.ParseCIDR(n.Options["ip"]); err == nil {
 			return ip.String(), nil

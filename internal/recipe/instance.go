@@ -26,7 +26,11 @@ type Instance struct {
 }
 
 // container is the recipe that installs and updates share with reinstalls.
-func (i *Instance) container() *Container { return &i.Container }
+func (i *Instance) container() *Container {
+	c := i.Container
+	c.archives = i.Archives
+	return &c
+}
 
 // Observe looks at an application container with one config read. A contract that names another VMID is in
 // Observation.Foreign: the container was restored or cloned, and Plan says whether it can be adopted.

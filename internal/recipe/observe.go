@@ -59,7 +59,7 @@ func (c *Container) look(ctx context.Context, lists Reader, id guest.VMID) (Obse
 	seen.Name = config.Hostname(id)
 	seen.Acknowledged = preview.Acknowledge(guest.Guest{Ref: row.Ref, Config: config})
 	notes := guest.NotesOf(id, config.Description())
-	seen.Contract, seen.Journal = notes.Contract, notes.Journal
+	seen.Contract, seen.Journal, seen.Foreign = notes.Contract, notes.Journal, notes.Foreign
 	for _, p := range notes.Problems {
 		seen.Problems = append(seen.Problems, p.Sentence)
 	}

@@ -17,9 +17,10 @@ import (
 
 // operation is one reinstall at work: the record in memory, where things are, and the secrets that no record holds.
 type operation struct {
-	c    *Container
-	host Host
-	req  Request
+	c        *Container
+	host     Host
+	archives Archives // of application containers; nil for others
+	req      Request
 
 	j        guest.Journal // as last written
 	runner   string        // this run, in the record
@@ -32,6 +33,7 @@ type operation struct {
 	warnings       []string
 	started        bool // anything was changed
 	doubt          bool // a destroy was sent and its answer never came
+	beaten         bool // somebody else took the VMID that an install was to get
 }
 
 // The kinds of operations that a record names.
@@ -41,6 +43,9 @@ const (
 	kindRebuild   = "rebuild"  // of a VM, in place
 	kindReplace   = "replace"  // of a VM, on a new one
 	kindAccept    = "accept"   // of a VM: what was set aside goes
+	kindInstall   = "install"  // of an application container that does not exist yet
+	kindUpdate    = "update"   // of an application container
+	kindRemove    = "remove"   // of an application container
 )
 
 // Budgets. Before the point of no return a lock is somebody's backup: giving up is cheap. Past it, waiting is.
@@ -93,9 +98,11 @@ func (c *Container) begin(req Request, seen Observation, facts preview.Facts, ju
 	now := c.now()
 	want := req.Want
 	o := &operation{
-		c: c, host: c.Host, req: req, runner: c.random(), guest: seen.Ref, login: facts.Login, preview: judged,
+		c: c, host: c.Host, archives: c.archives, req: req, runner: c.random(), guest: seen.Ref, login: facts.Login, preview: judged,
 		parking: guest.Ref{VMID: facts.Parking.VMID, Kind: guest.KindContainer, Node: seen.Ref.Node},
 	}
+	wanted := want.Install()
+	wanted.RootfsStorage = rootfsStorage(seen.Config, want)
 	timeout := want.Timeout
 	if timeout <= 0 {
 		timeout = 2 * time.Hour
@@ -104,11 +111,11 @@ func (c *Container) begin(req Request, seen Observation, facts preview.Facts, ju
 		Version: 1, Operation: guest.NewOperationID(seen.Ref.VMID, now.UTC().Format("20060102"), c.random()[:4]), Kind: kindReinstall,
 		Guest: seen.Ref.VMID, Parking: o.parking.VMID, Holder: seen.Ref.VMID, Node: seen.Ref.Node, Runner: o.runner,
 		State: guest.JournalDoing, Started: now.Unix(), Updated: now.Unix(), Until: now.Add(timeout).Unix(),
-		Wanted:    guest.Install{Template: want.Template, Triggers: want.Triggers, RootfsStorage: rootfsStorage(seen.Config, want)},
+		Wanted:    wanted,
 		Installed: installedNow(seen, req.Installed),
 		Erase:     want.Erase, Drop: want.Drop, Allow: want.Allow,
 		Running: seen.Running, Secret: req.Password != "", Config: kept(seen.Config),
-		Size: rootfsSize(facts, want), Storage: rootfsStorage(seen.Config, want), Health: req.Health.text(),
+		Size: rootfsSize(facts, want), Storage: wanted.RootfsStorage, Health: req.Health.text(),
 	}
 	if seen.Contract != nil {
 		o.j.Spent = seen.Contract.Spent
@@ -170,14 +177,15 @@ func numbered(p guest.ParkedVolume) string {
 func (c *Container) resumed(req Request, seen Observation, login guest.Login) *operation {
 	j := *seen.Journal
 	return &operation{
-		c: c, host: c.Host, req: req, j: j, runner: c.random(), takeover: j.Runner, claimed: true, login: login, started: true,
+		c: c, host: c.Host, archives: c.archives, req: req, j: j, runner: c.random(), takeover: j.Runner, claimed: true, login: login, started: true,
 		guest:   guest.Ref{VMID: j.Guest, Kind: kindOf(j), Node: j.Node},
 		parking: guest.Ref{VMID: j.Parking, Kind: kindOf(j), Node: j.Node},
 	}
 }
 
 // engine is the operation as stages: back up → claim → rehearse → stop → (delete snapshots) → park each → guard →
-// destroy → create → return each → (return references) → restore → start → settle. The point of no return is destroy.
+// destroy → create → return each → (return references) → (make volumes → configure) → restore → start → settle. The point
+// of no return is destroy.
 func (o *operation) engine() stage.Operation {
 	switch o.j.Kind {
 	case kindRollback:
@@ -188,6 +196,10 @@ func (o *operation) engine() stage.Operation {
 		return o.replace()
 	case kindAccept:
 		return o.acceptance()
+	case kindInstall:
+		return o.installation()
+	case kindRemove:
+		return o.removal()
 	}
 	var stages []stage.Stage
 	if o.j.Archive != "" {
@@ -207,7 +219,7 @@ func (o *operation) engine() stage.Operation {
 	if len(o.j.Refs) > 0 {
 		stages = append(stages, o.refer())
 	}
-	stages = append(stages, o.restore(), o.start(), o.settle())
+	stages = append(append(stages, o.deploy()...), o.restore(), o.start(), o.settle())
 	return o.run(stages)
 }
 
@@ -276,11 +288,12 @@ func (o *operation) position() stage.Position {
 	}
 }
 
-// kept is the configuration that the record keeps: everything but the notes, which travel as notes.
+// kept is the configuration that the record keeps: everything but the notes, which travel as notes, and the environment,
+// which holds secrets.
 func kept(c guest.Config) map[string]string {
 	out := make(map[string]string, len(c.Values))
 	for k, v := range c.Values {
-		if k != "description" {
+		if k != "description" && k != "env" {
 			out[k] = v
 		}
 	}

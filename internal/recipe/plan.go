@@ -38,7 +38,15 @@ func (c *Container) planReconcile(ctx context.Context, seen Observation, want pr
 	if err != nil {
 		return preview.Preview{}, err
 	}
-	return preview.Reconcile(action, *seen.Journal, facts), nil
+	return reconciled(action, *seen.Journal, facts), nil
+}
+
+// reconciled judges an action on the operation of a record.
+func reconciled(action preview.Operation, j guest.Journal, facts preview.Facts) preview.Preview {
+	if j.App != nil {
+		return preview.ReconcileInstance(action, j, facts)
+	}
+	return preview.Reconcile(action, j, facts)
 }
 
 // reconcileFacts reads what a reconcile looks at: the guest, when it exists, and the parking guest.
@@ -58,6 +66,9 @@ func (c *Container) reconcileFacts(ctx context.Context, lists Reader, seen Obser
 		}
 	}
 	// What the parking guest names counts as named by it: close asks whether anybody else does.
+	if j.Parking == 0 {
+		return facts, nil
+	}
 	parking := guest.Listed{Ref: guest.Ref{VMID: j.Parking, Kind: guest.KindContainer, Node: j.Node}}
 	users, err := g.named(ctx, parking)
 	if err != nil && guest.OutcomeOf(err) != guest.OutcomeMissing {

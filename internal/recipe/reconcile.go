@@ -23,7 +23,7 @@ func (c *Container) reconcile(ctx context.Context, req Request, seen Observation
 	if err != nil {
 		return standing(untouched(seen, installed), *seen.Journal), err
 	}
-	judged := preview.Reconcile(action, *seen.Journal, facts)
+	judged := reconciled(action, *seen.Journal, facts)
 	if len(judged.Blockers) > 0 {
 		r := standing(untouched(seen, installed), *seen.Journal)
 		r.Preview = judged
@@ -63,13 +63,14 @@ func (o *operation) rollBack(ctx context.Context) (Result, error) {
 	if engine.Crossed(o.position()) {
 		return o.restoreArchive(ctx)
 	}
-	o.j.Refused = true
+	o.j.Refused = o.j.Kind != kindRemove
 	return o.report(ctx, engine.TakeBack(ctx, o.position()))
 }
 
 // closeIt ends an operation because a person asserts that all is well: the record goes, from wherever it is. It is refused
 // while the parking guest holds a volume that nobody else names.
 func (o *operation) closeIt(ctx context.Context) (Result, error) {
+	contract := o.closing(ctx)
 	for _, ref := range []guest.Ref{o.guest, o.parking} {
 		if ref.VMID == 0 {
 			continue
@@ -79,6 +80,9 @@ func (o *operation) closeIt(ctx context.Context) (Result, error) {
 				return false, nil
 			}
 			n.Journal = nil
+			if contract != nil && ref == o.guest {
+				n.Contract = contract
+			}
 			return true, nil
 		})
 		if err != nil && guest.OutcomeOf(err) != guest.OutcomeMissing {

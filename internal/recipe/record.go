@@ -145,7 +145,14 @@ func (o *operation) resembles(config guest.Config) bool {
 	if guest.NotesOf(o.guest.VMID, config.Description()).Journal != nil {
 		return false
 	}
-	was := guest.Config{Values: o.j.Config}
+	if o.j.Kind == kindInstall {
+		return false // nobody had it before: what looks alike is somebody else's
+	}
+	return o.alike(guest.Config{Values: o.j.Config}, config) || o.j.App != nil && o.alike(guest.Config{Values: merged(o.j)}, config)
+}
+
+// alike reports whether two configurations have the same hostname and the same networks, MACs included.
+func (o *operation) alike(was, config guest.Config) bool {
 	before, _ := was.Networks()
 	after, _ := config.Networks()
 	if len(before) == 0 || len(before) != len(after) || was.Hostname(o.guest.VMID) != config.Hostname(o.guest.VMID) {

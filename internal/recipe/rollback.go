@@ -11,7 +11,7 @@ import (
 // restoreArchive rebuilds the guest from the operation's own archive, past the point of no return. From its first write the
 // record says rollback, so that a resume goes on with it.
 func (o *operation) restoreArchive(ctx context.Context) (Result, error) {
-	if o.j.Backup == "" {
+	if o.j.Backup == "" && o.j.App == nil {
 		return standing(Result{}, o.j), &Failure{
 			Summary: o.title() + ": cannot roll back",
 			Detail:  o.j.Operation + " is past the point of no return and made no archive of its own (backup was not asked for). Resume it, or close it when all is well.",
@@ -31,8 +31,18 @@ func (o *operation) restoreArchive(ctx context.Context) (Result, error) {
 			return standing(Result{}, o.j), fmt.Errorf("cannot move the record of %s to parking guest CT %d: %w", o.j.Operation, o.parking.VMID, err)
 		}
 	}
-	o.j.Kind, o.j.New, o.j.Task = kindRollback, false, 0
+	o.turnBack()
 	return o.report(ctx, o.engine().Run(ctx))
+}
+
+// turnBack makes the record one of the way back, from its first write.
+func (o *operation) turnBack() {
+	o.j.Kind, o.j.New, o.j.Task = kindRollback, false, 0
+	if o.j.App != nil {
+		app := *o.j.App
+		app.Back = true
+		o.j.App = &app
+	}
 }
 
 // rollback is the way back past the point of no return (hazard A2): lift guard → park again each → guard → clear → restore
@@ -63,7 +73,7 @@ func (o *operation) rollback() stage.Operation {
 	if len(o.j.Refs) > 0 {
 		stages = append(stages, o.refer())
 	}
-	stages = append(stages, o.restore(), o.start(), o.settle())
+	stages = append(append(stages, o.deploy()...), o.restore(), o.start(), o.settle())
 	engine := o.run(stages)
 	engine.Past = true
 	return engine
@@ -196,10 +206,18 @@ func (o *operation) restoreGuest(ctx context.Context) error {
 			params["rootfs"] = was.String()
 		}
 	}
-	for _, key := range []string{"ostemplate", "password", "ssh-public-keys"} {
-		delete(params, key)
+	var warnings []string
+	if o.j.App != nil { // a token's restore would lose the image's user, directory and stop signal
+		if err := o.haveArchive(ctx); err != nil {
+			return err
+		}
+		warnings, err = o.host.CreateContainer(ctx, o.guest, params)
+	} else {
+		for _, key := range []string{"ostemplate", "password", "ssh-public-keys"} {
+			delete(params, key)
+		}
+		warnings, err = o.host.RestoreContainer(ctx, o.guest, o.j.Backup, params)
 	}
-	warnings, err := o.host.RestoreContainer(ctx, o.guest, o.j.Backup, params)
 	for _, w := range warnings {
 		o.warn("restore: %s", w)
 	}
@@ -209,19 +227,23 @@ func (o *operation) restoreGuest(ctx context.Context) error {
 	case guest.OutcomeOf(err) == guest.OutcomeTaken:
 		return takenError{ref: o.guest, cause: err}
 	}
-	return fmt.Errorf("restoring CT %d from %s: %w", o.guest.VMID, o.j.Backup, err)
+	return fmt.Errorf("restoring CT %d from %s: %w", o.guest.VMID, params["ostemplate"]+o.j.Backup, err)
 }
 
 // declined is the contract of a guest whose new install was refused: what it was made from, and what not to try again.
 func (o *operation) declined(was *guest.Contract) guest.Contract {
 	contract := o.contract()
+	if was != nil && was.App != nil { // nothing was installed: the environment names the contract that was there
+		contract.Instance, contract.App = was.Instance, was.App
+	}
 	contract.Installed = guest.Install{}
 	if o.j.Installed != nil {
 		contract.Installed = *o.j.Installed
 	}
 	contract.Spent = o.j.Spent
+	contract.Declined = append(contract.Declined, o.j.Declined...)
 	if was != nil {
-		contract.Declined = append(contract.Declined, was.Declined...)
+		contract.Declined = append([]string(nil), was.Declined...)
 		contract.Spent = was.Spent
 	}
 	anywhere := o.j.Wanted

@@ -47,6 +47,9 @@ func (o *operation) doRehearse(ctx context.Context) error {
 			return fmt.Errorf("cannot copy the firewall to parking guest CT %d: %w", o.parking.VMID, err)
 		}
 	}
+	if err := o.rehearseEnvironment(ctx); err != nil {
+		return err
+	}
 	return o.tryStart(ctx)
 }
 
@@ -160,7 +163,7 @@ func (o *operation) tryStart(ctx context.Context) error {
 	if err := o.host.Start(ctx, o.parking); err != nil {
 		return fmt.Errorf("rehearsal: parking guest CT %d does not start: %w", o.parking.VMID, err)
 	}
-	if running, _, err := o.host.Running(ctx, o.parking); err != nil || !running {
+	if running, _, err := o.host.Running(ctx, o.parking); err != nil || !running && o.j.App == nil { // an application may be done
 		return errors.Join(fmt.Errorf("rehearsal: parking guest CT %d was started and does not run", o.parking.VMID), err)
 	}
 	if err := o.halt(ctx, o.parking); err != nil {
@@ -182,6 +185,9 @@ func (o *operation) mountsToCome() []guest.Mount {
 	}
 	for _, key := range o.j.Refs {
 		add(key, o.j.Config[key])
+	}
+	for _, v := range o.newVolumes() {
+		add(v.Key, v.Value)
 	}
 	return mounts
 }

@@ -181,7 +181,7 @@ func (o *operation) aclNow(ctx context.Context) (map[string]bool, error) {
 // restoreKeys sets tags and onboot, which stayed out of the create.
 func (o *operation) restoreKeys(ctx context.Context) error {
 	for _, key := range []string{"tags", "onboot"} {
-		want := o.j.Config[key]
+		want := o.aim()[key]
 		if key == "tags" && (strings.TrimSpace(want) == "" || contains(o.j.Drop, key)) {
 			continue
 		}
@@ -256,13 +256,13 @@ func (o *operation) start() stage.Stage {
 			if err := o.stillOurs(ctx); err != nil {
 				return err
 			}
-			if err := o.startIfItRan(ctx); err != nil {
-				return err
-			}
-			if !o.j.Running {
+			if !o.runsInTheEnd() {
 				return nil
 			}
-			return o.healthy(ctx)
+			if err := o.startIt(ctx); err != nil {
+				return o.ailing(err)
+			}
+			return o.ailing(o.healthy(ctx))
 		},
 		Seen: func(context.Context) (stage.Effect, error) { return stage.Partly, nil }, // running is not healthy
 	}
@@ -291,14 +291,19 @@ func (o *operation) doSettle(ctx context.Context) error {
 			return err
 		}
 	}
+	if config, err = o.lastKeys(ctx, config); err != nil {
+		return err
+	}
 	contract := o.contract()
 	if o.j.Kind == kindRollback {
 		contract = o.declined(guest.NotesOf(o.guest.VMID, config.Description()).Contract)
 	}
+	o.describe(&contract, config)
 	if err := o.editNotes(ctx, o.guest, func(n *guest.Notes) (bool, error) {
 		if n.Journal == nil || n.Journal.Operation != o.j.Operation {
 			return false, &lostError{winner: n.Journal}
 		}
+		o.retell(n)
 		if n.Contract != nil && n.Contract.Instance == contract.Instance && n.Contract.Operation == contract.Operation {
 			return false, nil
 		}
@@ -311,6 +316,7 @@ func (o *operation) doSettle(ctx context.Context) error {
 		return err
 	}
 	o.thinOut(ctx)
+	o.sweepArchives(ctx)
 	o.reportLeftovers(ctx)
 	err = o.editNotes(ctx, o.guest, func(n *guest.Notes) (bool, error) {
 		if n.Journal == nil || n.Journal.Operation != o.j.Operation {
@@ -329,7 +335,7 @@ func (o *operation) doSettle(ctx context.Context) error {
 func (o *operation) complete(config guest.Config) error {
 	for _, p := range o.j.Parked {
 		value, there := config.Get(p.Key)
-		if !there || !sameMount(p, value) {
+		if p.Value = o.mountAimed(p); !there || !sameMount(p, value) {
 			return fmt.Errorf("%s is %q and was %q", p.Key, value, p.Value)
 		}
 	}

@@ -142,6 +142,10 @@ func (o *operation) startIfItRan(ctx context.Context) error {
 	if !o.j.Running {
 		return nil
 	}
+	return o.startIt(ctx)
+}
+
+func (o *operation) startIt(ctx context.Context) error {
 	running, _, err := o.host.Running(ctx, o.guest)
 	if err != nil || running {
 		return err

@@ -25,6 +25,9 @@ func (o *operation) guard() stage.Stage {
 			if err := o.haltParking(ctx); err != nil { // what is set on a running guest only waits
 				return err
 			}
+			if err := o.storeEnvironment(ctx); err != nil {
+				return err
+			}
 			if err := o.edit(ctx, o.parking, func(c guest.Config) (map[string]string, []string) {
 				if c.Values["protection"] == "1" && c.Values["entrypoint"] == noStart {
 					return nil, nil
@@ -80,6 +83,9 @@ func (o *operation) guarded(ctx context.Context) error {
 	}
 	if config.Values["protection"] != "1" || config.Values["entrypoint"] != noStart {
 		return fmt.Errorf("parking guest CT %d is not guarded: protection=%q, entrypoint=%q", o.parking.VMID, config.Values["protection"], config.Values["entrypoint"])
+	}
+	if err := o.storedEnvironment(config); err != nil {
+		return err
 	}
 	if n := guest.Length(config.Description()) + recordRoom; n > guest.NotesLimit {
 		return fmt.Errorf("the record would outgrow the notes of parking guest CT %d past the point of no return: %d of %d characters; shorten the guest's own notes", o.parking.VMID, n, guest.NotesLimit)
@@ -157,8 +163,10 @@ func (o *operation) lastLook(ctx context.Context, config guest.Config) ([]guest.
 	if err := o.compare(config, "since the plan"); err != nil {
 		return nil, err
 	}
-	if err := o.guarded(ctx); err != nil {
-		return nil, err
+	if o.parking.VMID != 0 {
+		if err := o.guarded(ctx); err != nil {
+			return nil, err
+		}
 	}
 	running, _, err := o.host.Running(ctx, o.guest)
 	if err != nil || running {
@@ -167,11 +175,14 @@ func (o *operation) lastLook(ctx context.Context, config guest.Config) ([]guest.
 	seen := Observation{Presence: guest.Present, Ref: o.guest, Config: config, Name: config.Hostname(o.guest.VMID)}
 	want := o.req.Want
 	want.Rootfs.Size, want.Rootfs.Storage = o.j.Size, o.j.Storage
+	if o.j.App != nil {
+		want = o.recordedWant()
+	}
 	facts, err := o.c.facts(ctx, o.host, seen, want, &o.j)
 	if err != nil {
 		return nil, err
 	}
-	judged := preview.Container(facts, want)
+	judged := o.judge(facts, want)
 	if blockers := o.standing(judged.Blockers, config); len(blockers) > 0 {
 		return nil, blockedError{blockers: blockers}
 	}
@@ -195,10 +206,16 @@ func (o *operation) lastLook(ctx context.Context, config guest.Config) ([]guest.
 // standing leaves out what a destroy of ours that stopped half-way causes itself: freed volumes have no size. Only while the
 // configuration is the very one that it was sent for.
 func (o *operation) standing(blockers []preview.Blocker, config guest.Config) []preview.Blocker {
-	if o.j.Digest == "" || config.Digest != o.j.Digest {
-		return blockers
-	}
-	return slices.DeleteFunc(slices.Clone(blockers), func(b preview.Blocker) bool { return b.Code == preview.CodeSizeUnreadable })
+	half := o.j.Digest != "" && config.Digest == o.j.Digest
+	return slices.DeleteFunc(slices.Clone(blockers), func(b preview.Blocker) bool {
+		switch b.Code { //nolint:exhaustive // what an operation does not cause itself stands
+		case preview.CodeSizeUnreadable:
+			return half
+		case preview.CodeContractDiffers:
+			return o.j.App != nil // set aside is not there; what it was when it was claimed is compared by itself
+		}
+		return false
+	})
 }
 
 // seenDestroy is strict about None: only a configuration with the very digest, and no destroy that was sent into silence,
@@ -319,6 +336,9 @@ func (o *operation) createGuest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.haveArchive(ctx); err != nil {
+		return err
+	}
 	warnings, err := o.host.CreateContainer(ctx, o.guest, o.newGuest(notes))
 	for _, w := range warnings {
 		o.warn("create: %s", w)
@@ -340,7 +360,7 @@ func (o *operation) clearHalf(ctx context.Context) error {
 	}
 	var own []guest.VolumeID
 	for _, n := range guest.Volumes(o.guest.Kind, config) {
-		if n.Key != "rootfs" {
+		if n.Key != "rootfs" && !o.madeHere(n) {
 			return fmt.Errorf("the unfinished CT %d already holds %s (%s): it is not removed", o.guest.VMID, n.Key, n.ID)
 		}
 		own = append(own, n.ID)
