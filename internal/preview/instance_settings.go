@@ -69,9 +69,19 @@ func (i *instance) changePool(wanted string) {
 func (i *instance) changeNetwork(key, wanted, now string) {
 	merged := i.mergedNetwork(key, wanted)
 	if !sameKey(key, merged, now) {
-		i.change(key, notSet(now), merged, TakesNothing)
+		from, to := differing(now, merged)
+		i.change(key, from, to, TakesNothing)
 		i.set(key, merged)
 	}
+}
+
+// differing are the parts of two property strings that the other does not have.
+func differing(a, b string) (onlyA, onlyB string) {
+	partsA, partsB := strings.Split(a, ","), strings.Split(b, ",")
+	without := func(parts, others []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return slices.Contains(others, part) }), ",")
+	}
+	return notSet(without(partsA, partsB)), notSet(without(partsB, partsA))
 }
 
 // mergedNetwork is a configured network with what Proxmox filled in itself when it was made.
