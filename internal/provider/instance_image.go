@@ -71,7 +71,7 @@ func (r *instanceResource) image(ctx context.Context, m *instanceModel, app *gue
 	follows := m.Follows.ValueString() == "follow"
 	recorded := seenImage{Reference: known.Image, Digest: known.Digest, Manifest: known.Manifest}
 	switch {
-	case follows && last.Available.Reference == image.Reference && last.Available.Digest != known.Digest:
+	case follows && last.Available.Reference == image.Reference && last.Available.Digest != "" && last.Available.Digest != known.Digest:
 		ref.Tag, ref.Digest = "", oci.Digest(last.Available.Digest)
 		return r.resolve(ctx, image, ref, platform), diags
 	case known.Image == image.Reference:

@@ -33,11 +33,10 @@ func newInstance() resource.Resource { return &instanceResource{} }
 
 // instancesOf is the recipe for application containers at the same place as that for containers.
 func instancesOf(containers operator, archives recipe.Archives) instanceOperator {
-	var made any = containers
 	if c, ok := containers.(*recipe.Container); ok {
-		made = &recipe.Instance{Container: *c, Archives: archives}
+		return &recipe.Instance{Container: *c, Archives: archives}
 	}
-	i, ok := made.(instanceOperator)
+	i, ok := containers.(instanceOperator)
 	if !ok {
 		return nil // a world without application containers
 	}
@@ -80,7 +79,6 @@ func (r *instanceResource) Read(ctx context.Context, req resource.ReadRequest, r
 		return
 	}
 	id := m.id()
-	r.session.blocks.Read(id)
 	seen, err := r.operator().Observe(ctx, id)
 	name := r.called(&m, seen)
 	if err != nil {
@@ -96,6 +94,8 @@ func (r *instanceResource) Read(ctx context.Context, req resource.ReadRequest, r
 	case seen.Presence == guest.Absent:
 		tflog.Warn(ctx, name+" does not exist any more and is taken out of the state")
 		resp.State.RemoveResource(ctx)
+		// The CLIs keep private data of what is gone, and a create that has some is taken for a replacement.
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, memoKey, []byte("{}"))...)
 		return
 	case seen.Presence == guest.PresenceUnknown:
 		resp.Diagnostics.AddError(name+": whether it exists cannot be determined", "A node does not answer, or the login may not see the "+
@@ -104,6 +104,7 @@ func (r *instanceResource) Read(ctx context.Context, req resource.ReadRequest, r
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.session.blocks.Read(id)
 	r.session.looks.keep(id, seen)
 	for _, problem := range seen.Problems {
 		resp.Diagnostics.AddWarning(name+": its notes hold a block that is not used", sentence(problem))

@@ -35,7 +35,7 @@ func (m *instanceModel) want(ctx context.Context) (w wanted, diags diag.Diagnost
 	if i.Settings, more = m.settings(ctx); more.HasError() {
 		diags.Append(more...)
 	}
-	i.Environment, w.secrets = m.environment()
+	m.setEnvironment(&w)
 	var rootfs rootfsModel
 	diags.Append(part(ctx, m.Rootfs, &rootfs)...)
 	w.Rootfs = preview.Rootfs{Storage: rootfs.Storage.ValueString(), SizeText: rootfs.Size.ValueString()}
@@ -50,17 +50,19 @@ func (m *instanceModel) want(ctx context.Context) (w wanted, diags diag.Diagnost
 	return w, diags
 }
 
-// environment is both kinds of variables together, and the values that no log may show.
-func (m *instanceModel) environment() (all map[string]string, secrets []string) {
-	all = map[string]string{}
+// setEnvironment puts both kinds of variables together, and notes which are write-only and what no log may show.
+func (m *instanceModel) setEnvironment(w *wanted) {
+	i := w.Instance
+	i.Environment = map[string]string{}
 	for name, value := range m.Environment.Elements() {
-		all[name] = valueOrUnknown(value)
+		i.Environment[name] = valueOrUnknown(value)
 	}
 	for name, value := range m.EnvironmentWO.Elements() {
-		all[name] = valueOrUnknown(value)
-		secrets = append(secrets, textOf(value))
+		i.Environment[name] = valueOrUnknown(value)
+		i.WriteOnly = append(i.WriteOnly, name)
+		w.secrets = append(w.secrets, textOf(value))
 	}
-	return all, secrets
+	slices.Sort(i.WriteOnly)
 }
 
 func valueOrUnknown(value attr.Value) string {

@@ -136,7 +136,8 @@ func TestInstanceWantHoldsEverything(t *testing.T) {
 	if w.Rootfs != (preview.Rootfs{Storage: "local-lvm", Size: 8 * guest.GiB, SizeText: "8GiB"}) || w.Backup.Storage != "pbs" || w.Erase["mp3"] != "*" {
 		t.Errorf("want %+v", w.Want)
 	}
-	if !maps.Equal(i.Environment, map[string]string{"DOMAIN": "https://vault.example.org", "TOKEN": "s3cret"}) || !slices.Equal(w.secrets, []string{"s3cret"}) {
+	if !maps.Equal(i.Environment, map[string]string{"DOMAIN": "https://vault.example.org", "TOKEN": "s3cret"}) || !slices.Equal(w.secrets, []string{"s3cret"}) ||
+		!slices.Equal(i.WriteOnly, []string{"TOKEN"}) {
 		t.Errorf("environment %v, secrets %v", i.Environment, w.secrets)
 	}
 	if !maps.Equal(i.Volumes, map[string]preview.VolumeWant{
