@@ -22,6 +22,12 @@ type Options struct {
 	TaskDuration time.Duration
 	// Now is the clock, default time.Now.
 	Now func() time.Time
+	// EnvironmentRefused makes the server refuse the whole configuration of a container with an environment
+	// to callers that may not read it, as pve-container 6.1.10 does; others show "<hidden>" in its place.
+	EnvironmentRefused bool
+	// Console, when set, is told every line that the program of a container prints. It is called while the
+	// cluster is held, so it must not ask it anything.
+	Console func(vmid int, line string)
 }
 
 // Cluster is the simulated world. Its exported methods may be called from several goroutines and
@@ -101,7 +107,9 @@ type guest struct {
 
 	running bool
 	started time.Time
-	fw      *firewall
+	// ends is when the program of a running container ends by itself, the zero time when it does not.
+	ends time.Time
+	fw   *firewall
 	// vm is what only virtual machines have, nil for containers.
 	vm *vmState
 }

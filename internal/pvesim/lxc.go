@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 func (s *Server) registerLXC() {
@@ -133,10 +134,13 @@ func lxcValue(key, value string) any {
 }
 
 // apiConfig is a section as the API shows it. The environment is masked for callers that may not
-// change options.
-func (k *call) apiConfig(g *guest, c config) map[string]any {
+// change options, or the whole section is refused to them.
+func (k *call) apiConfig(g *guest, c config) (map[string]any, error) {
 	out := make(map[string]any, len(c.kv)+2)
 	seesEnv := k.may(vmPath(g.vmid), "VM.Config.Options")
+	if _, there := c.kv["env"]; there && !seesEnv && k.c.opts.EnvironmentRefused {
+		return nil, k.need(vmPath(g.vmid), "VM.Config.Options")
+	}
 	for key, v := range c.kv {
 		if key == "env" && !seesEnv {
 			out[key] = "<hidden>"
@@ -147,7 +151,7 @@ func (k *call) apiConfig(g *guest, c config) map[string]any {
 	if len(c.lxc) > 0 {
 		out["lxc"] = c.lxc
 	}
-	return out
+	return out, nil
 }
 
 // merged is the configuration with its pending changes applied, as GET shows it by default.
@@ -175,15 +179,20 @@ func readContainer(k *call) (any, error) {
 		if s == nil {
 			return nil, die("snapshot '%s' does not exist", name)
 		}
-		out := k.apiConfig(g, s.conf)
-		out["digest"] = g.digest()
-		return out, nil
+		return k.apiConfigWithDigest(g, s.conf)
 	}
 	c := g.conf
 	if !k.flag("current") {
 		c = g.merged()
 	}
-	out := k.apiConfig(g, c)
+	return k.apiConfigWithDigest(g, c)
+}
+
+func (k *call) apiConfigWithDigest(g *guest, c config) (any, error) {
+	out, err := k.apiConfig(g, c)
+	if err != nil {
+		return nil, err
+	}
 	out["digest"] = g.digest()
 	return out, nil
 }
@@ -194,10 +203,16 @@ func pendingContainer(k *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	live := k.apiConfig(g, g.conf)
+	live, err := k.apiConfig(g, g.conf)
+	if err != nil {
+		return nil, err
+	}
 	delete(live, "lxc")
 	live["digest"] = g.digest()
-	pending := k.apiConfig(g, g.pending)
+	pending, err := k.apiConfig(g, g.pending)
+	if err != nil {
+		return nil, err
+	}
 	rows := []map[string]any{}
 	for _, key := range sortedKeys(live) {
 		row := map[string]any{"key": key, "value": live[key]}
@@ -258,7 +273,10 @@ func containerInterfaces(k *call) (any, error) {
 				ip = l.ip + "/24"
 			}
 		}
-		if strings.Contains(ip, "/") && p.value("link_down") != "1" {
+		// Without a distribution inside, only the host can give addresses. A change while it runs gives one
+		// too, until the next start: that is left out here.
+		managed := g.conf.kv["ostype"] != "unmanaged" || p.value("host-managed") == "1"
+		if managed && strings.Contains(ip, "/") && p.value("link_down") != "1" {
 			row["inet"] = ip
 			addr, prefix, _ := strings.Cut(ip, "/")
 			row["ip-addresses"] = []map[string]any{{"ip-address-type": "inet", "ip-address": addr, "prefix": prefix}}
@@ -273,7 +291,7 @@ func (c *Cluster) powerOff(g *guest) {
 	if !g.running {
 		return
 	}
-	g.running = false
+	g.running, g.ends = false, time.Time{}
 	if g.kind == kindLXC {
 		c.applyPending(g, map[string]string{}, &task{})
 	} else {

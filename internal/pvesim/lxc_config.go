@@ -171,6 +171,8 @@ func (c *Cluster) checkLXCValue(g *guest, opt, v string) (string, error) {
 		return "", die("unable to modify read-only option: '%s'", opt)
 	case opt == "tags":
 		return normalTags(v), nil
+	case opt == "env":
+		return storedEnv(v), nil
 	case opt == "cpuunits":
 		return itoa(min(max(atoi(v), 1), 10000)), nil
 	case netKeyRE.MatchString(opt):

@@ -106,7 +106,7 @@ func TestB8StartFailures(t *testing.T) { // hazards B8
 		want   string
 	}{
 		"entrypoint of another system": {func(d *Demo) { d.SetConfig(5003, "entrypoint", "/app/server --port 80") }, "startup for container '5003' failed"},
-		"guard":                        {func(d *Demo) { d.SetConfig(5003, "entrypoint", "/bin/false") }, "startup for container '5003' failed"},
+		"guard":                        {func(d *Demo) { d.SetConfig(5003, "entrypoint", "/bin/false") }, "unable to get PID for CT 5003 (not running?)"},
 		"mount on a symbolic link":     {func(d *Demo) { d.SetConfig(5003, "mp0", "local-lvm:1,mp=/bin") }, "startup for container '5003' failed"},
 		"quota":                        {func(d *Demo) { d.SetConfig(5003, "mp0", "local-lvm:1,mp=/q,quota=1") }, "Quotas are not supported by unprivileged containers."},
 		"locked":                       {func(d *Demo) { d.Lock(5003, "backup") }, "CT is locked (backup)"},
@@ -198,6 +198,21 @@ func TestEnvNeedsARight(t *testing.T) { // hazards B11
 	if got := c.config("5001")["env"]; got != "<hidden>" {
 		t.Errorf("an auditor sees %q", got)
 	}
+}
+
+func TestEnvMayRefuseTheWholeConfiguration(t *testing.T) { // measured on pve-container 6.1.10
+	d := NewDemoWith(Options{EnvironmentRefused: true})
+	c := newClient(t, d.Cluster, d.RootToken)
+	d.SetConfig(5003, "env", "A=1")
+	c.token = d.AuditToken
+	const why = "Permission check failed (/vms/5003, VM.Config.Options)"
+	c.refused(403, why, "GET", "/nodes/pve1/lxc/5003/config")
+	c.refused(403, why, "GET", "/nodes/pve1/lxc/5003/config", "current=1")
+	c.refused(403, why, "GET", "/nodes/pve1/lxc/5003/pending")
+	c.ok("GET", "/nodes/pve1/lxc/5003/status/current")
+	c.ok("GET", "/nodes/pve1/lxc/5004/config") // no environment, nothing to hide
+	d.SetPending(5004, "env", "A=1", false)
+	c.refused(403, "Permission check failed (/vms/5004, VM.Config.Options)", "GET", "/nodes/pve1/lxc/5004/pending")
 }
 
 func TestNotesHold8192Characters(t *testing.T) { // hazards B9

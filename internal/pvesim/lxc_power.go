@@ -80,11 +80,17 @@ func (c *Cluster) startContainer(g *guest, t *task) error {
 			return failed
 		}
 	}
-	if !canSpawn(g.conf.kv["entrypoint"], rootfs.content) {
-		t.logf("lxc_spawn: Failed to spawn container \"%d\"", g.vmid)
+	p, there := programOf(g.conf, rootfs.content)
+	if !there {
+		t.logf("__lxc_start: 2107 Failed to spawn container \"%d\"", g.vmid)
 		return failed
 	}
 	g.running, g.started = true, c.now()
+	c.runProgram(g, p)
+	if !g.running {
+		// it was started and has ended before the task could look for it
+		return die("unable to get PID for CT %d (not running?)", g.vmid)
+	}
 	return nil
 }
 
@@ -96,23 +102,6 @@ func linkOn(content map[string]string, p string) string {
 		}
 	}
 	return ""
-}
-
-// canSpawn tells whether a container's first program is there and stays. Only what a template or an
-// image brought along is known, so a root file system without any files takes every program.
-func canSpawn(entrypoint string, content map[string]string) bool {
-	words := strings.Fields(entrypoint)
-	if len(words) == 0 || words[0] == "/sbin/init" || words[0] == "/bin/sh" {
-		return true
-	}
-	if path.Base(words[0]) == "false" {
-		return false
-	}
-	if len(content) == 0 {
-		return true
-	}
-	_, ok := content[words[0]]
-	return ok
 }
 
 // FailStart makes every start of a guest fail with a line in the task's log, until it is called

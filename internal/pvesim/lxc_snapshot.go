@@ -101,7 +101,7 @@ func readSnapshot(k *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.apiConfig(g, s.conf), nil
+	return k.apiConfig(g, s.conf)
 }
 
 func updateSnapshot(k *call) (any, error) {

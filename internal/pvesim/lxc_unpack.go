@@ -165,8 +165,11 @@ func (cr *create) unpackOCI(tmpl *Template, t *task) {
 		}
 	}
 	c.unpack(g, tmpl, true)
+	// an image that names its program has it, even when a test gave it no files
 	if words := slices.Concat(tmpl.OCI.Entrypoint, tmpl.OCI.Cmd); len(words) > 0 && path.IsAbs(words[0]) {
-		c.writeInside(g, words[0], "program of the image")
+		if _, brought := tmpl.Files[words[0]]; !brought {
+			c.writeInside(g, words[0], "program of the image")
+		}
 	}
 	for _, vol := range tmpl.OCI.Volumes {
 		t.logf("creating base directory for volume at %s", vol)
@@ -193,10 +196,14 @@ func (cr *create) configureOCI(img *OCIImage, t *task) {
 		}
 	}
 	if len(img.Env) > 0 {
-		kv["env"] = strings.Join(img.Env, "\x00")
+		kv["env"] = storedEnv(strings.Join(img.Env, "\x00"))
 	}
 	if img.User {
 		g.conf.lxc = append(g.conf.lxc, [2]string{"lxc.init.uid", itoa(img.UID)}, [2]string{"lxc.init.gid", itoa(img.GID)})
+		if img.NoGroup {
+			// those of its further groups, here none
+			g.conf.lxc = append(g.conf.lxc, [2]string{"lxc.init.groups", ""})
+		}
 	}
 	if img.WorkingDir != "" {
 		g.conf.lxc = append(g.conf.lxc, [2]string{"lxc.init.cwd", img.WorkingDir})

@@ -110,9 +110,12 @@ func untar(r io.Reader) map[string]string {
 		if err != nil {
 			return files
 		}
-		if h.Typeflag == tar.TypeReg {
+		switch h.Typeflag {
+		case tar.TypeReg:
 			b, _ := io.ReadAll(tr)
 			files[h.Name] = string(b)
+		case tar.TypeSymlink:
+			files[h.Name] = linkPrefix + h.Linkname
 		}
 	}
 }
@@ -175,19 +178,42 @@ func ociTemplate(files map[string]string) *Template {
 			User: conf.Config.User != "", WorkingDir: conf.Config.WorkingDir, StopSignal: conf.Config.StopSignal,
 			Volumes: sortedKeys(conf.Config.Volumes),
 		}}
-		if uid, gid, ok := strings.Cut(conf.Config.User, ":"); ok {
-			t.OCI.UID, t.OCI.GID = atoi(uid), atoi(gid)
-		} else {
-			t.OCI.UID = atoi(conf.Config.User)
-			t.OCI.GID = t.OCI.UID
-		}
 		for _, l := range manifest.Layers {
 			maps.Copy(t.Files, layerFiles(blob(l.Digest)))
 		}
+		t.OCI.resolveUser(conf.Config.User, t.Files)
 		t.OSType = osTypeOf(t.Files)
 		return t
 	}
 	return brokenImage("Unsupported CPU architecture")
+}
+
+// resolveUser finds a user's and a group's number in the image's own lists. A group that is not named is
+// the user's.
+func (o *OCIImage) resolveUser(text string, files map[string]string) {
+	user, group, named := strings.Cut(text, ":")
+	entry := accountOf(files["/etc/passwd"], user)
+	o.UID, o.NoGroup = atoi(user), !named
+	if len(entry) > 3 {
+		o.UID, o.GID = atoi(entry[2]), atoi(entry[3])
+	}
+	if named {
+		o.GID = atoi(group)
+		if entry := accountOf(files["/etc/group"], group); len(entry) > 2 {
+			o.GID = atoi(entry[2])
+		}
+	}
+}
+
+// accountOf is the line of a passwd or group file for a name or a number; nil when it has none.
+func accountOf(list, who string) []string {
+	for line := range strings.SplitSeq(list, "\n") {
+		fields := strings.Split(line, ":")
+		if len(fields) > 2 && who != "" && (fields[0] == who || fields[2] == who) {
+			return fields
+		}
+	}
+	return nil
 }
 
 func brokenImage(why string) *Template { return &Template{OCI: &OCIImage{Broken: why}} }

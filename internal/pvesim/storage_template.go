@@ -21,8 +21,9 @@ type Template struct {
 type OCIImage struct {
 	Entrypoint, Cmd, Env []string
 	UID, GID             int
-	// User is true when the image names a user at all.
-	User       bool
+	// User is true when the image names a user at all, NoGroup when it names no group with it.
+	User, NoGroup bool
+
 	WorkingDir string
 	StopSignal string
 	Volumes    []string

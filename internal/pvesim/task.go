@@ -192,6 +192,7 @@ func (c *Cluster) settle() {
 			c.finish(t)
 		}
 	}
+	c.endPrograms(now)
 }
 
 // finishAll ends every running task now.
