@@ -70,13 +70,18 @@ func (d due) notFetched(title string, err error) (Result, error) {
 	return d.untouched(), &Failure{Summary: title + ": its image cannot be brought to the node", Detail: sentence(err) + " Nothing was stopped, and nothing of the container was touched. Apply again when the cause is gone.", cause: err}
 }
 
+// newRootfs is the size of a root file system that the configuration gives none.
+const newRootfs = 4 * guest.GiB
+
 // install makes the container. What a failed install brought along goes again, too.
 func (i *Instance) install(ctx context.Context, d due) (Result, error) {
 	want := *d.req.Want.Instance
 	d.seen.Ref = guest.Ref{VMID: d.req.Want.VMID, Kind: guest.KindContainer, Node: want.Node}
 	d.seen.Name = d.req.Want.Name
 	storage, rootfs := preview.InstanceStorages(d.facts, d.req.Want)
-	d.req.Want.Rootfs.Storage = rootfs
+	if d.req.Want.Rootfs.Storage = rootfs; d.req.Want.Rootfs.Size == 0 {
+		d.req.Want.Rootfs.Size = newRootfs
+	}
 	archive, fresh, err := i.fetch(ctx, want.Node, storage, want.Image, d.facts)
 	if err != nil {
 		return d.notFetched(title(d.seen), err)

@@ -107,7 +107,7 @@ func (o *operation) setEnvironment(ctx context.Context, ref guest.Ref, env, entr
 		}
 		return set, remove
 	}); err != nil {
-		return fmt.Errorf("cannot set the environment of CT %d: %w", ref.VMID, hush(err, env))
+		return fmt.Errorf("cannot set the environment of CT %d: %w", ref.VMID, err)
 	}
 	config, err := o.host.Config(ctx, ref)
 	if err != nil {
@@ -157,7 +157,7 @@ func (o *operation) storeEnvironment(ctx context.Context) error {
 		}
 		return map[string]string{"env": both}, nil
 	}); err != nil {
-		return fmt.Errorf("cannot keep the environment on parking guest CT %d: %w", o.parking.VMID, hush(err, both))
+		return fmt.Errorf("cannot keep the environment on parking guest CT %d: %w", o.parking.VMID, err)
 	}
 	return nil
 }
@@ -224,33 +224,5 @@ func (o *operation) environmentAimed(ctx context.Context) (env, entrypoint strin
 	all[guest.ContractVariable] = o.j.Operation
 	return guest.WriteEnvironment(all), o.j.Config["entrypoint"], nil
 }
-
-// hush takes the values of an environment out of an error: whatever Proxmox quotes of a request is not for logs.
-func hush(err error, env string) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	for name, value := range guest.ReadEnvironment(env) {
-		if len(value) > 3 && name != guest.ContractVariable {
-			text = strings.ReplaceAll(text, value, "(hidden)")
-		}
-	}
-	if text == err.Error() {
-		return err
-	}
-	return hushedError{text: text, outcome: guest.OutcomeOf(err)}
-}
-
-// hushedError is an error whose words were changed; what it says about its request stays.
-type hushedError struct {
-	text    string
-	outcome guest.Outcome
-}
-
-func (e hushedError) Error() string { return e.text }
-
-// Outcome implements what guest.OutcomeOf asks.
-func (e hushedError) Outcome() guest.Outcome { return e.outcome }
 
 var errNoArchives = errors.New("internal error: nobody brings images to storages")

@@ -154,7 +154,7 @@ func (m *modification) setKeys(ctx context.Context, config guest.Config) error {
 		}
 	}
 	m.started = !guest.OutcomeOf(err).Harmless()
-	return fmt.Errorf("cannot change the configuration: %w", hush(err, m.env))
+	return fmt.Errorf("cannot change the configuration: %w", err)
 }
 
 func (m *modification) notes(config guest.Config, contract guest.Contract) string {
@@ -270,7 +270,7 @@ func (m *modification) takeBack(ctx context.Context, why error) error {
 		}
 		return set, remove
 	}); err != nil {
-		return errors.Join(why, fmt.Errorf("cannot set the environment back: %w", hush(err, m.before["env"])))
+		return errors.Join(why, fmt.Errorf("cannot set the environment back: %w", err))
 	}
 	contract, app := m.contractNow(), *m.was.App
 	app.Set, app.Volumes, app.Image = contract.App.Set, contract.App.Volumes, contract.App.Image

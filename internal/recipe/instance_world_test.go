@@ -44,10 +44,10 @@ func application(version string, env ...string) pvesim.Template {
 // is not healthy.
 func images() map[string]pvesim.Template {
 	return map[string]pvesim.Template{
-		"a1": application("1", "PATH=/image-1:/bin", "OLD_ONLY=1", "LEVEL=image"),
-		"b2": application("2", "PATH=/image-2:/bin", "LEVEL=image", "NEW_ONLY=2"),
+		"a1":  application("1", "PATH=/image-1:/bin", "OLD_ONLY=1", "LEVEL=image"),
+		"b2":  application("2", "PATH=/image-2:/bin", "LEVEL=image", "NEW_ONLY=2"),
 		"bad": application("broken", "PATH=/image-3:/bin"),
-		"c3": application("3", "PATH=/image-3:/bin"),
+		"c3":  application("3", "PATH=/image-3:/bin"),
 	}
 }
 
@@ -191,7 +191,9 @@ func (w *world) instanceOver(t testing.TB, transport http.RoundTripper) (*recipe
 			return l.dead
 		}
 	}
-	return &recipe.Instance{Container: *w.containerOver(t, transport), Archives: s}, s
+	i := &recipe.Instance{Container: *w.containerOver(t, transport), Archives: s}
+	i.Random = func() string { return fmt.Sprintf("%04x%04x", w.names.Add(1), time.Now().UnixNano()&0xffff) } // no two operations of a world are called the same
+	return i, s
 }
 
 // wantsInstance is the configuration of the tests.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type world struct {
 	token   string
 	clock   time.Time
 	stalls  bool                         // requests are given up soon
+	names   atomic.Int64                 // of operations on application containers
 	kept    map[string]map[string]string // identity -> content of what must survive
 }
 
