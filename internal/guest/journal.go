@@ -33,6 +33,7 @@ type Journal struct {
 	Spent     map[string]string `json:"spent,omitempty"`    // consents spent before this operation
 	Declined  []string          `json:"declined,omitempty"` // hashes of installs that were declined before it
 
+	Dry     bool              `json:"dry,omitempty"`     // a rehearsal: however it goes on, it is only ever taken back
 	Running bool              `json:"ran"`               // it ran when the operation began
 	Refused bool              `json:"refused,omitempty"` // a person takes it back: the install is declined with the record's end
 	Leaving bool              `json:"leaving,omitempty"` // the parking guest was seen to hold nothing, and its destroy was sent

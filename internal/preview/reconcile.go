@@ -31,6 +31,7 @@ func Reconcile(action Operation, r guest.Journal, f Facts) Preview {
 }
 
 func newReconciler(r guest.Journal, f Facts) *reconciler {
+	r.Back = r.Back || r.Dry // a rehearsal is only ever taken back
 	name := guest.Config{Values: r.Config}.Hostname(r.Guest)
 	if _, set := f.Guest.Config.Get("rootfs"); !set && f.Presence == guest.Present {
 		// The stub of an unfinished create has no name of its own yet: the record says whose it is.

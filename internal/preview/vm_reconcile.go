@@ -12,6 +12,7 @@ import (
 // f, Guest is the VM that had the data when it began; Volumes and Users cover the other one as well.
 func ReconcileVM(action Operation, r guest.Journal, f Facts) Preview {
 	name := guest.Config{Values: r.Config}.Name(guest.KindVM, r.Guest)
+	r.Back = r.Back || r.Dry // a rehearsal is only ever taken back
 	if r.Replace && f.Presence == guest.Present {
 		name = f.Guest.Config.Name(guest.KindVM, r.Guest) // it may have been renamed
 	}

@@ -103,6 +103,7 @@ func (c *Container) grow(ctx context.Context, req Request, seen Observation, ins
 
 // dryRun rehearses and takes everything back.
 func (o *operation) dryRun(ctx context.Context, seen Observation, installed *guest.Install) (Result, error) {
+	o.j.Dry = true
 	engine := o.rehearsal()
 	report := engine.Run(ctx)
 	if report.End == stage.Finished {
@@ -154,7 +155,9 @@ func (o *operation) report(ctx context.Context, report stage.Report) (Result, er
 	case stage.Undone:
 		r.Status = StatusReady
 		if errors.Is(report.Err, stage.ErrTakenBack) {
-			r.Status = StatusRolledBack
+			if !o.j.Dry || o.j.Refused { // a rehearsal that was resumed ended as it should
+				r.Status = StatusRolledBack
+			}
 			return r, nil
 		}
 		if winner := o.lostTo(report.Err); winner != nil {

@@ -59,17 +59,29 @@ func TestFaultsVMB5HoleBesideAnOrphanOfEqualSize(t *testing.T) {
 	if err := w.cluster.AddVolume("pve1", "local-lvm:vm-7131-disk-7", 32<<30); err != nil {
 		t.Fatal(err)
 	}
+	b := base{start: w}
+	w = b.freshVM()
+	if _, err := w.applyVM(t, recipe.Request{Want: wantsVM()}); err != nil {
+		t.Fatal(err)
+	}
+	var moves []int
+	for _, r := range w.server.Requests() {
+		if strings.HasSuffix(r.Path, "/move_disk") {
+			moves = append(moves, r.Mutation)
+		}
+	}
+	if len(moves) == 0 {
+		t.Fatal("no disk was moved")
+	}
 	for _, at := range []string{"renamed", "source-written"} {
-		for n := 1; n < 60; n++ {
-			w := &world{cluster: w.cluster.Clone(), token: w.token, clock: w.clock, kept: w.kept}
-			w.server = pvesim.NewServer(w.cluster)
+		for _, n := range moves {
+			w := b.freshVM()
 			w.server.Inject(pvesim.Fault{Kind: pvesim.FaultTaskKill, At: at, Mutation: n})
 			_, err := w.applyVM(t, recipe.Request{Want: wantsVM()})
-			struck := w.server.FaultsStruck() > 0
-			w.server.ClearFaults()
-			if !struck {
-				continue
+			if w.server.FaultsStruck() == 0 {
+				t.Errorf("%s at change %d: the worker was not killed", at, n)
 			}
+			w.server.ClearFaults()
 			for range 3 {
 				j := w.recordVM(t, 7131)
 				if err == nil || j == nil {

@@ -281,10 +281,10 @@ func (o *operation) warn(format string, args ...any) {
 	o.warnings = append(o.warnings, guest.Printable(fmt.Sprintf(format, args...)))
 }
 
-// position is where the record stands.
+// position is where the record stands. A rehearsal that somebody resumes is on its way back from wherever it stands.
 func (o *operation) position() stage.Position {
 	return stage.Position{
-		Stage: o.j.Stage, Index: o.j.Index, Of: o.j.Of, Back: o.j.Back, Stuck: o.j.State == guest.JournalStuck, Problem: o.j.Error,
+		Stage: o.j.Stage, Index: o.j.Index, Of: o.j.Of, Back: o.j.Back || o.j.Dry, Stuck: o.j.State == guest.JournalStuck, Problem: o.j.Error,
 	}
 }
 

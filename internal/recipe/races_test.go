@@ -104,7 +104,7 @@ func race(t testing.TB, w *world, seed uint64, wants []preview.Want, set func(*r
 	racers := make([]*racer, len(wants))
 	planned := make([]preview.Acknowledgements, len(wants))
 	for i, want := range wants {
-		seen, err := w.container(t).Observe(context.Background(), want.VMID)
+		seen, err := w.observed(t, want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,12 +132,28 @@ func race(t testing.TB, w *world, seed uint64, wants []preview.Want, set func(*r
 		go func() {
 			defer wait.Done()
 			defer order.over(i)
-			r.result, r.err = r.c.Apply(context.Background(), recipe.Request{Want: r.want, Planned: planned[i]})
+			req := recipe.Request{Want: r.want, Planned: planned[i]}
+			if r.want.VM != nil {
+				r.result, r.err = (*recipe.VM)(r.c).Apply(context.Background(), req)
+				return
+			}
+			r.result, r.err = r.c.Apply(context.Background(), req)
 		}()
 	}
 	wait.Wait()
 	w.cluster.Wait()
 	return racers
+}
+
+// observed is what a plan sees: the guest that is wanted, or the VM that is to be replaced.
+func (w *world) observed(t testing.TB, want preview.Want) (recipe.Observation, error) {
+	switch {
+	case want.VM == nil:
+		return w.container(t).Observe(context.Background(), want.VMID)
+	case want.VM.Replaces != 0:
+		return w.vm(t).Observe(context.Background(), want.VM.Replaces)
+	}
+	return w.vm(t).Observe(context.Background(), want.VMID)
 }
 
 // destroyed counts the requests that destroy or create a guest, as far as Proxmox did not refuse them.

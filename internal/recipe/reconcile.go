@@ -46,7 +46,7 @@ func (c *Container) reconcile(ctx context.Context, req Request, seen Observation
 
 // resume goes on where the record stands.
 func (o *operation) resume(ctx context.Context) (Result, error) {
-	if o.j.Secret && o.req.Password == "" && !o.j.New {
+	if o.j.Secret && o.req.Password == "" && !o.j.New && !o.j.Dry {
 		return standing(Result{}, o.j), &Failure{
 			Summary: o.title() + ": the root password must be given again",
 			Detail:  o.j.Operation + " was begun with root_password_wo, which no record holds. Give it again to resume; without it the new guest would have no root password. Nothing was done.",

@@ -157,3 +157,23 @@ func TestA4ReplaceBackupJobFollows(t *testing.T) {
 		t.Errorf("not as before:\n%s", difference(before, now))
 	}
 }
+
+// A run that planned a rebuild in place, and finds that another run has replaced the VM meanwhile, does not take that for
+// giving the replacement up: its plan showed no such thing.
+func TestReplaceIsNotTakenBackByAPlanThatDidNotSeeIt(t *testing.T) {
+	w := newVMWorld()
+	seen, err := w.vm(t).Observe(t.Context(), 7131)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	mutations := w.server.Mutations()
+	_, err = w.vm(t).Apply(t.Context(), recipe.Request{Want: wantsVM(), Planned: seen.Acknowledged})
+	if err == nil || !strings.Contains(err.Error(), "has changed since the plan") {
+		t.Errorf("it says %v", err)
+	}
+	if n := w.server.Mutations() - mutations; n > 0 || !w.cluster.Running(9131) {
+		t.Errorf("%d changes were sent, VM 9131 runs: %v", n, w.cluster.Running(9131))
+	}
+}

@@ -47,7 +47,7 @@ func (o *operation) claim() stage.Stage {
 					return false, nil
 				}
 				n.Journal = nil
-				if o.j.Refused {
+				if o.j.Refused && !o.j.Dry {
 					declined := o.declined(n.Contract)
 					n.Contract = &declined
 				}

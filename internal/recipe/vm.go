@@ -66,6 +66,9 @@ func (v *VM) Apply(ctx context.Context, req Request) (Result, error) {
 		return Result{Status: StatusReady}, err
 	}
 	if req.Reconcile == nil && givenUp(seen, req.Want) {
+		if err := v.planSawReplacement(ctx, req, seen); err != nil {
+			return standing(untouched(seen, installedNow(seen, req.Installed)), *seen.Journal), err
+		}
 		r := giveUp(seen)
 		req.Reconcile = &r
 	}
@@ -124,6 +127,22 @@ func (v *VM) Adopt(ctx context.Context, seen Observation, installed guest.Instal
 func givenUp(seen Observation, want preview.Want) bool {
 	return seen.Journal != nil && seen.Journal.Replace && seen.Journal.Kind == kindReplace && seen.Journal.Guest == want.VMID &&
 		seen.Journal.State == guest.JournalWaiting && (want.VM == nil || want.VM.Replaces == 0)
+}
+
+// planSawReplacement refuses to take a replacement back for a plan that saw neither of its VMs as they are now: then it is
+// another run's, and the plan showed something else.
+func (v *VM) planSawReplacement(ctx context.Context, req Request, seen Observation) error {
+	if len(req.Planned.Compare(seen.Acknowledged)) == 0 {
+		return nil
+	}
+	replacement, err := v.look(ctx, v.Host, seen.Journal.Parking)
+	if err != nil {
+		return err
+	}
+	if !replacement.Acknowledged.Zero() && len(req.Planned.Compare(replacement.Acknowledged)) == 0 {
+		return nil
+	}
+	return admissible(req, preview.Preview{Acknowledged: seen.Acknowledged}, title(seen))
 }
 
 func giveUp(seen Observation) Reconcile {
