@@ -27,6 +27,7 @@ type instance struct {
 	differs  []string        // why the container is not what its contract says, in words
 	keys     []string        // and which keys that is about
 	unsure   bool            // what is due cannot be told
+	about    [2]int          // how many blockers and warnings there were before the configuration was compared, which an adoption does not look at
 	changes  []Change
 	work     Work
 }
@@ -108,6 +109,7 @@ func (i *instance) compare() bool {
 	}
 	i.protectConfigured()
 	i.findDifferences()
+	i.about = [2]int{len(i.blockers), len(i.warnings)}
 	i.findChanges()
 	return true
 }
@@ -130,7 +132,7 @@ func (i *instance) recorded() Operation {
 func (i *instance) due() Operation {
 	switch {
 	case i.restored, i.w.Adopt && len(i.differs) > 0:
-		i.changes, i.work = nil, Work{}
+		i.changes, i.work, i.blockers, i.warnings = nil, Work{}, i.blockers[:i.about[0]], i.warnings[:i.about[1]]
 		return OpAdopt
 	case slices.ContainsFunc(i.changes, func(c Change) bool { return c.Takes == TakesRootfs }):
 		i.judgeContract()

@@ -87,10 +87,13 @@ func AdoptedContract(f Facts, w Want) guest.Contract {
 		app.Raw = slices.Clone(f.Guest.Config.Raw)
 		app.Entrypoint = f.Guest.Config.Values["entrypoint"]
 		if b := app.Before; b != nil && b.ID == mirror && mirror != "" {
-			c.Installed = guest.Install{Template: b.Image, Triggers: i.contract.Installed.Triggers, RootfsStorage: i.rootfs().id.Storage}
+			c.Installed = guest.Install{Template: b.Image, Triggers: i.contract.Installed.Triggers}
 			app.Digest = digestOf(b.Image)
 		}
 		app.Archive, app.Previous, app.Before = app.Previous, "", nil
+	}
+	if storage := i.rootfs().id.Storage; c.Installed.Template != "" && storage != "" {
+		c.Installed.RootfsStorage = storage
 	}
 	app.Keys = ContractKeys(f.Guest.Config)
 	app.Volumes = i.adoptedVolumes()

@@ -35,7 +35,8 @@ func (i *instance) findDifferences() {
 		case !has:
 			add(key, fmt.Sprintf("%s (%s) is gone", key, shown(key, was)))
 		default:
-			add(key, fmt.Sprintf("%s was %s and is %s", key, was, now))
+			before, after := differing(was, now)
+			add(key, fmt.Sprintf("%s was changed (%s → %s)", key, before, after))
 		}
 	}
 	for _, path := range sortedKeys(i.app().Volumes) {
@@ -75,7 +76,8 @@ func (i *instance) judgeContract() {
 // judgeAge: state remembers a later contract than the notes hold: the container was restored over itself from a backup.
 func (i *instance) judgeAge() {
 	if !i.restored && i.want.Known != "" && i.contract.At < i.want.KnownAt {
-		i.differ("%s was restored over itself: its contract is of %s, the last one known here of %s.", i.label(), utc(i.contract.At), utc(i.want.KnownAt))
+		i.differ("%s was restored over itself: its contract is %s of %s, the last one known here is %s of %s.", i.label(),
+			orUnknown(i.contract.Instance), utc(i.contract.At), i.want.Known, utc(i.want.KnownAt))
 	}
 }
 

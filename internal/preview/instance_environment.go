@@ -43,8 +43,8 @@ func (i *instance) wantedEnvironment() map[string]string {
 // strayVariables says which variables somebody added or took away; what the configuration sets is a change to make.
 func (i *instance) strayVariables() string {
 	live, seen := i.environment()
-	if !seen || i.awaitedEnvironment() {
-		return ""
+	if !seen || i.awaitedEnvironment() || live[guest.ContractVariable] != i.contract.Instance {
+		return "" // not to be seen, or of another contract altogether, which judgeMirror says
 	}
 	ours := i.wantedEnvironment()
 	recorded := map[string]bool{guest.ContractVariable: true}

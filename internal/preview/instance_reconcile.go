@@ -32,8 +32,9 @@ func ReconcileInstance(action Operation, r guest.Journal, f Facts) Preview {
 
 // collectInstance lists the volumes that the record names, and of an install or a removal those of the container itself.
 func (c *reconciler) collectInstance(action Operation) {
-	if c.kindIs(OpUpdate) {
+	if c.replaces() {
 		c.collectRecorded(action)
+		c.collectMade(action)
 		for n := range c.volumes {
 			if v := &c.volumes[n]; v.key == "rootfs" && action == OpRollback && c.gone {
 				v.Reason = "made again from the image before"
@@ -65,12 +66,37 @@ func (c *reconciler) collectInstance(action Operation) {
 	}
 }
 
+// collectMade lists the volumes that an update has made: taking it back takes them away, with what the new version wrote.
+func (c *reconciler) collectMade(action Operation) {
+	if c.r.App == nil {
+		return
+	}
+	for _, made := range c.r.App.New {
+		id, err := guest.ParseVolumeID(made.Now)
+		if err != nil {
+			continue // not made yet, or a directory of the host
+		}
+		v := volume{key: made.Key, id: id, Fate: Fate{Key: made.Key, Volume: made.Now, Path: made.Path, Owner: c.r.Guest}}
+		if row, listed := c.f.Volumes[id]; listed {
+			v.listed, v.Size = true, max(row.Size, 0)
+		}
+		v.set(DataKept, MountKept, "made by this update")
+		if action == OpRollback || c.r.Back {
+			v.set(DataErased, MountDropped, "made by this update, which is taken back")
+		}
+		c.volumes = append(c.volumes, v)
+	}
+}
+
+// replaces reports whether the operation makes the container again: an update, or the way back from one.
+func (c *reconciler) replaces() bool { return !c.kindIs(OpInstall) && !c.kindIs(OpRemove) }
+
 func (c *reconciler) kindIs(op Operation) bool { return c.r.Kind == op.String() }
 
 // resumeInstance asks whether the operation can go on: an install and an update need the archive of their image, which is
 // fetched again by digest when it is gone.
 func (c *reconciler) resumeInstance() {
-	if c.kindIs(OpUpdate) {
+	if c.replaces() {
 		c.judgeWhereabouts()
 		c.lost["root file system"] = "lost: as the update said"
 		if c.r.Back {

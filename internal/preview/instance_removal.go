@@ -168,7 +168,7 @@ func (i *instance) archiveFate(archive string) string {
 	case !i.f.Instances.OK:
 		return "kept: whether another container was made from it is unknown: " + orUnknown(i.f.Instances.Why)
 	case len(names) > 0:
-		return "kept: " + list(names) + " names it too"
+		return "kept: named by " + list(names) + " as well"
 	case !i.may("Datastore.Allocate", "/storage/"+storage):
 		return "kept: deleting it takes Datastore.Allocate on /storage/" + storage
 	}

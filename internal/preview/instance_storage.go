@@ -150,8 +150,12 @@ func (i *instance) judgeRoom(op Operation) {
 		if !known || s.Total <= 0 || need[name] <= s.Available {
 			continue
 		}
+		argument := "rootfs.size"
+		if name == i.archiveStorage() && name != i.newRootfsStorage() {
+			argument = "archive_storage"
+		}
 		i.block(Blocker{
-			Code: CodeSpace, Subject: name, Attribute: "rootfs.size", Found: fmt.Sprintf("What is made needs %s on %s; it has %s.", exact(need[name]), name, exact(s.Available)),
+			Code: CodeSpace, Subject: name, Attribute: argument, Found: fmt.Sprintf("What is made needs %s on %s; it has %s.", exact(need[name]), name, exact(s.Available)),
 			Remedy: "Free space there, choose another storage, or ask for less.",
 		})
 	}

@@ -67,7 +67,8 @@ func (c *reconciler) refuse(found string) {
 // open are the actions that remain.
 func (c *reconciler) open() string {
 	actions := []string{"\"resume\""}
-	if !c.gone || c.r.Backup != "" {
+	again := c.r.App != nil && c.r.App.Was != nil && !c.kindIs(OpRemove) // from the image before
+	if !c.gone || c.r.Backup != "" || again {
 		actions = append(actions, "\"rollback\"")
 	}
 	return list(append(actions, "\"close\""))

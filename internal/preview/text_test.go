@@ -71,6 +71,7 @@ func TestTexts(t *testing.T) {
 	for _, op := range []Operation{OpResume, OpRollback, OpClose} {
 		add("reconcile", op.String()+" before it", show(Reconcile(op, j, f)))
 	}
+	instanceScenes(add)
 	for name, text := range byCode {
 		path := filepath.Join("testdata", name+".txt")
 		if *rewrite {

@@ -110,7 +110,7 @@ func (c Code) title(subject string) string {
 	case CodeDeletionProtected:
 		return "it is protected against deletion"
 	case CodeNodeRequired:
-		return "node says where to make it"
+		return "nothing says where to make it"
 	case CodeStorageAmbiguous:
 		return "the storage for " + subject + " is not certain"
 	case CodeImageUnresolvable:
