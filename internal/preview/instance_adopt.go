@@ -9,7 +9,7 @@ import (
 )
 
 // ContractBudget is how many characters of the notes the contract of an application container may take.
-const ContractBudget = 3072
+const ContractBudget = 2560
 
 // judgeAdoption: adopting records the container as it is and changes nothing else. It does not start it.
 func (i *instance) judgeAdoption() {
@@ -21,12 +21,7 @@ func (i *instance) judgeAdoption() {
 	if i.restored && i.want.Started && !i.f.Guest.Running {
 		i.warn("%s stays stopped; the next plan starts it", i.label())
 	}
-	if n := guest.Length(i.f.Journal.User) + ContractBudget; n > guest.NotesLimit {
-		i.block(Blocker{
-			Code: CodeNotesTooLong, Subject: i.id().String(), Found: fmt.Sprintf("The notes hold %d characters of your own; Proxmox takes %d, and the contract needs up to %d.", guest.Length(i.f.Journal.User), guest.NotesLimit, ContractBudget),
-			Remedy: fmt.Sprintf("Shorten the notes to %d characters.", guest.NotesLimit-ContractBudget),
-		})
-	}
+	i.judgeNotesRoom(i.f.Journal.User, "contract", ContractBudget)
 	i.judgeInstanceRights(OpAdopt)
 }
 

@@ -129,6 +129,20 @@ func wantReasons(update makeReason) []instanceReason {
 			w.Instance.Image.Digest, w.Instance.Image.Why = "", "429 Too Many Requests"
 		})),
 		update(CodeImageVolumeUnbacked, "a new VOLUME", func(_ *Facts, w *Want) { w.Instance.Image.Declared = []string{"/data", "/cache"} }),
+		update(CodeNotesTooLong, "a long description at install", installing(func(_ *Facts, w *Want) {
+			w.Instance.Settings["description"] = string(slices.Repeat([]rune{'ä'}, guest.NotesLimit-JournalBudget+1))
+		})),
+		update(CodeNotesTooLong, "a long description", func(_ *Facts, w *Want) {
+			w.Instance.Settings["description"] = string(slices.Repeat([]rune{'ä'}, guest.NotesLimit-JournalBudget+1))
+		}),
+		update(CodeNotesTooLong, "a long description, nothing else", func(_ *Facts, w *Want) {
+			w.Instance.Image.Digest = digestOld
+			w.Instance.Settings["description"] = string(slices.Repeat([]rune{'ä'}, guest.NotesLimit-ContractBudget+1))
+		}),
+		update(CodeNotesTooLong, "long notes of a copy", func(f *Facts, _ *Want) {
+			copyOf6000(f)
+			f.Journal.User = string(slices.Repeat([]rune{'ä'}, guest.NotesLimit-ContractBudget+1))
+		}),
 		update(CodeVolumeShrink, "7 GiB", func(_ *Facts, w *Want) {
 			w.Instance.Volumes["/data"] = VolumeWant{Size: 7 * guest.GiB, SizeText: "7GiB"}
 		}),

@@ -19,6 +19,7 @@ func (i *instance) judgeInstall() {
 	i.judgeNode()
 	i.judgeLeftovers()
 	i.installChanges()
+	i.judgeNotesRoom(i.settings()["description"], "operation's record", JournalBudget)
 	i.judgeUnbacked()
 	if i.f.Guest.Node == "" || !i.f.NodeOnline {
 		return // nothing was read of its storages

@@ -19,6 +19,9 @@ func (i *instance) judgeModification() {
 	i.judgeNewVolumes(false)
 	i.judgeWantedFeatures()
 	i.judgeRoom(OpModify)
+	if i.work.Notes != nil {
+		i.judgeNotesRoom(*i.work.Notes, "contract", ContractBudget)
+	}
 	i.judgeInstanceRights(OpModify)
 	if i.work.Restart {
 		i.warn("%s restarts: %s", i.label(), list(i.restarting()))

@@ -32,12 +32,30 @@ func (i *instance) judgeUpdate() {
 	i.judgeSize()
 	i.judgeUnbacked()
 	i.judgeRoom(OpUpdate)
-	i.judgeNotes()
+	i.judgeRecordRoom()
 	i.judgeParking()
 	i.judgeInstanceRights(OpUpdate)
 	i.judgeWayBack()
 	i.judgeLost()
 	i.judgeInstanceLost()
+}
+
+// judgeRecordRoom asks whether the record of an update fits into the notes: it holds what is and what is being made.
+func (i *instance) judgeRecordRoom() {
+	if i.claimed() {
+		return
+	}
+	app := i.app()
+	was := app
+	was.Keys, was.Raw = nil, nil
+	record := guest.Journal{Config: ContractKeys(i.f.Guest.Config), Wanted: i.w.Install(), App: &guest.Deployment{Next: app, Was: &was, Set: i.work.Set, New: i.work.Make}}
+	const growth = 1400 // volumes on their way, an error, what the surroundings had
+	need := growth + guest.Length(guest.Notes{}.WithContract(i.contract).WithJournal(&record).String())
+	text := i.f.Journal.User
+	if i.work.Notes != nil {
+		text = *i.work.Notes
+	}
+	i.judgeNotesRoom(text, "operation's record", max(need, JournalBudget))
 }
 
 // judgeInstanceKeys blocks what an update cannot set again with these credentials.

@@ -166,13 +166,17 @@ const JournalBudget = 4096
 
 // judgeNotes asks whether the record fits beside the user's own text (hazard B9).
 func (j *judge) judgeNotes() {
-	if j.claimed() {
-		return
+	if !j.claimed() {
+		j.judgeNotesRoom(j.f.Journal.User, "operation's record", JournalBudget)
 	}
-	if own := guest.Length(j.f.Journal.User); own+JournalBudget > guest.NotesLimit {
+}
+
+// judgeNotesRoom asks whether what needs some room fits beside the user's own text.
+func (j *judge) judgeNotesRoom(own, what string, need int) {
+	if has := guest.Length(own); has+need > guest.NotesLimit {
 		j.block(Blocker{
-			Code: CodeNotesTooLong, Subject: j.id().String(), Found: fmt.Sprintf("The notes hold %d characters of your own; Proxmox takes %d, and the operation's record needs up to %d.", own, guest.NotesLimit, JournalBudget),
-			Remedy: fmt.Sprintf("Shorten the notes to %d characters.", guest.NotesLimit-JournalBudget),
+			Code: CodeNotesTooLong, Subject: j.id().String(), Found: fmt.Sprintf("The notes hold %d characters of your own; Proxmox takes %d, and the %s needs up to %d.", has, guest.NotesLimit, what, need),
+			Remedy: fmt.Sprintf("Shorten the notes to %d characters.", max(0, guest.NotesLimit-need)),
 		})
 	}
 }
