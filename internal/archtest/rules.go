@@ -71,6 +71,10 @@ func Layout() Rules {
 			Ours: []string{"pvesim"},
 			Why:  "the simulator shares no code with what it tests, or both could be wrong together",
 		},
+		"internal/pvesim/registry": {
+			Modules: []string{"github.com/google/go-containerregistry"},
+			Why:     "the registry of the demo is a real one, which knows neither Proxmox nor the product",
+		},
 		"internal/archtest": {
 			Why: "the checker judges from outside",
 		},

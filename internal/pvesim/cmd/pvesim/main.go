@@ -1,7 +1,9 @@
 // Command pvesim serves a simulated Proxmox VE cluster over HTTPS until it is told to stop.
 //
 // It prints what a client needs as lines of name=value on its standard output: endpoint, token,
-// root_token, audit_token, username, password, fingerprint and, with -ca, ca.
+// root_token, audit_token, username, password, fingerprint and, with -ca, ca. With -registry it serves
+// images too, and prints registry, image_1, image_2 and image_3. With -console it prints what programs in
+// application containers print, as lines of "console VMID: text".
 package main
 
 import (
@@ -11,10 +13,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
+	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim/registry"
 )
 
 func main() {
@@ -37,10 +41,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, out io.Writer) err
 	watch := flags.Bool("stdin-watch", false, "stop when standard input is closed")
 	ttl := flags.Duration("ttl", time.Hour, "stop by itself after this time")
 	dump := flags.Bool("dump", false, "print the whole cluster when stopping")
+	images := flags.Bool("registry", false, "serve images of an application in three versions as well, over plain HTTP")
+	console := flags.Bool("console", false, "print what programs in application containers print")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	out = &lines{to: out}
 	opts := pvesim.Options{TaskDuration: *taskTime}
+	if *console {
+		opts.Console = func(vmid int, line string) { fmt.Fprintf(out, "console %d: %s\n", vmid, line) }
+	}
 	var demo *pvesim.Demo
 	switch *cluster {
 	case "demo":
@@ -78,11 +88,48 @@ func run(ctx context.Context, args []string, stdin io.Reader, out io.Writer) err
 		}
 		fmt.Fprintf(out, "ca=%s\n", *ca)
 	}
+	if *images {
+		r, err := serveImages(out)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+	}
 	wait(ctx, *ttl, *watch, stdin)
 	if *dump {
 		fmt.Fprint(out, demo.Dump())
 	}
 	return nil
+}
+
+// lines lets several write to one output, a line at a time.
+type lines struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(p)
+}
+
+// serveImages starts a registry with the versions of the demo's application, the last of which is broken.
+func serveImages(out io.Writer) (*registry.Registry, error) {
+	r, err := registry.Start("127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "registry=%s\n", r.Host())
+	for _, version := range []string{"1", "2", "3"} {
+		tag := "guestbook:" + version
+		if _, err := r.Push(tag, registry.Guestbook(version)); err != nil {
+			_ = r.Close()
+			return nil, err
+		}
+		fmt.Fprintf(out, "image_%s=%s/%s\n", version, r.Host(), tag)
+	}
+	return r, nil
 }
 
 // wait returns when the context ends, the time is up, or whoever started the command is gone.

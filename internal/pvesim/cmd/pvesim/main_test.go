@@ -20,11 +20,11 @@ func TestServesUntilItsInputCloses(t *testing.T) {
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- run(t.Context(), []string{"-cluster", "demo", "-ca", ca, "-stdin-watch", "-ttl", "1m"}, stdin, in)
+		done <- run(t.Context(), []string{"-cluster", "demo", "-ca", ca, "-registry", "-console", "-stdin-watch", "-ttl", "1m"}, stdin, in)
 	}()
 	told := map[string]string{}
 	lines := bufio.NewScanner(out)
-	for told["ca"] == "" && lines.Scan() {
+	for told["image_3"] == "" && lines.Scan() {
 		k, v, _ := strings.Cut(lines.Text(), "=")
 		told[k] = v
 	}
@@ -49,6 +49,18 @@ func TestServesUntilItsInputCloses(t *testing.T) {
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", name, resp.Status)
 		}
+	}
+	asked, err := http.NewRequestWithContext(t.Context(), http.MethodHead, "http://"+told["registry"]+"/v2/guestbook/manifests/2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || told["image_2"] != told["registry"]+"/guestbook:2" {
+		t.Errorf("image %s: %s", told["image_2"], resp.Status)
 	}
 	client.CloseIdleConnections()
 	hold.Close()
