@@ -1,7 +1,6 @@
 package preview
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
