@@ -154,6 +154,7 @@ func (i *Instance) begin(d due, archive guest.VolumeID) *operation {
 		if !want.Image.Read && was.Digest == next.Digest {
 			next.Declared = was.Declared
 		}
+		next.Before = &guest.Generation{ID: seen.Instance, Image: seen.Installed.Template}
 		o.j.Declined = seen.Declined
 	}
 	for key, value := range work.Set {

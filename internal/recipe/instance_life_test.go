@@ -113,11 +113,7 @@ func TestInstanceModify(t *testing.T) {
 
 // keysNow are the keys of 8001 that a contract records.
 func keysNow(w *world) map[string]string {
-	keys := w.cluster.Config(8001)
-	for _, key := range []string{"description", "env", "digest", "lxc"} {
-		delete(keys, key)
-	}
-	return keys
+	return preview.ContractKeys(guest.Config{Values: w.cluster.Config(8001)})
 }
 
 // An environment with which the application is not healthy is put back.

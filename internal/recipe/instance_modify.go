@@ -94,6 +94,7 @@ func (m *modification) contractNow() guest.Contract {
 	app.Set, app.Volumes = settingNames(want), volumesOf(guest.Config{Values: m.before}, want, m.work.Make)
 	if m.writesEnvironment() {
 		app.Own, app.EnvVersion = ownNames(want), want.EnvVersion
+		app.Before = &guest.Generation{ID: m.was.Instance, Image: m.was.Installed.Template}
 		contract.Instance, contract.Operation = m.j.Operation, m.j.Operation
 	}
 	contract.App, contract.At = &app, m.c.now().Unix()
@@ -292,7 +293,7 @@ func (m *modification) remember(ctx context.Context, contract guest.Contract) er
 		return err
 	}
 	app := *contract.App
-	app.Keys, app.Raw = keysOf(config), m.was.App.Raw
+	app.Keys, app.Raw = preview.ContractKeys(config), m.was.App.Raw
 	contract.App = &app
 	if err := m.editNotes(ctx, m.guest, func(n *guest.Notes) (bool, error) {
 		if n.Contract != nil && n.Contract.Instance == contract.Instance && n.Contract.App != nil && maps.Equal(n.Contract.App.Keys, app.Keys) {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/stage"
 )
 
@@ -176,23 +176,8 @@ func (o *operation) describe(contract *guest.Contract, config guest.Config) {
 		return
 	}
 	app := o.made()
-	app.Keys, app.Raw = keysOf(config), config.Raw
+	app.Keys, app.Raw = preview.ContractKeys(config), config.Raw
 	contract.App = &app
-}
-
-// keysOf is a configuration as a contract remembers it: no notes, no environment, and nothing that only passes.
-func keysOf(config guest.Config) map[string]string {
-	keys := map[string]string{}
-	for key, value := range config.Values {
-		switch key {
-		case "description", "env", "lock", "parent", "snaptime", "snapstate", "digest":
-		default:
-			if !strings.HasPrefix(key, "unused") {
-				keys[key] = value
-			}
-		}
-	}
-	return keys
 }
 
 // retell makes the notes' text for people the configured one.

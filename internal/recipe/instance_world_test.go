@@ -70,7 +70,7 @@ type shelf struct {
 }
 
 func (s *shelf) Place(_ context.Context, node, storage string, img preview.Image) (guest.VolumeID, error) {
-	id := guest.VolumeID{Storage: storage, Name: "vztmpl/" + img.Archive}
+	id := guest.VolumeID{Storage: storage, Name: "vztmpl/pvrx-app-" + strings.TrimLeft(strings.TrimPrefix(img.Digest, "sha256:"), "0") + ".tar"}
 	if s.dead != nil && s.dead() {
 		return id, errDied
 	}
@@ -78,9 +78,6 @@ func (s *shelf) Place(_ context.Context, node, storage string, img preview.Image
 	defer s.mu.Unlock()
 	if s.fail != nil {
 		return id, s.fail
-	}
-	if img.Archive == "" {
-		return id, fmt.Errorf("no file name for %s", img.Digest)
 	}
 	if _, there := s.w.cluster.Volume(id.String()); there {
 		return id, nil

@@ -86,8 +86,9 @@ func (o *operation) parkAgain(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	if id, err := volumeAt(there, key); err == nil && id != (guest.VolumeID{}) {
-		return nil
+	// A key alone proves nothing: the return that brought the volume away may have left it behind.
+	if _, waits, err := o.volumeSeen(ctx, there, o.parking, key); err != nil || waits {
+		return err
 	}
 	if config, err := o.host.Config(ctx, o.guest); err == nil && !o.mine(config) {
 		return takenError{ref: o.guest}
