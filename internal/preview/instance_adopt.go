@@ -7,8 +7,8 @@ import (
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 )
 
-// ContractBudget is how many characters of the notes the contract of an application container may take.
-const ContractBudget = 2560
+// contractBudget is how many characters of the notes the contract of an application container may take.
+const contractBudget = 2560
 
 // judgeAdoption: adopting records the container as it is and changes nothing else. It does not start it.
 func (i *instance) judgeAdoption() {
@@ -20,7 +20,7 @@ func (i *instance) judgeAdoption() {
 	if i.restored && i.want.Started && !i.f.Guest.Running {
 		i.warn("%s stays stopped; the next plan starts it", i.label())
 	}
-	i.judgeNotesRoom(i.f.Journal.User, "contract", ContractBudget)
+	i.judgeNotesRoom(i.f.Journal.User, "contract", contractBudget)
 	i.judgeInstanceRights(OpAdopt)
 }
 

@@ -137,11 +137,11 @@ func wantReasons(update makeReason) []instanceReason {
 		}),
 		update(CodeNotesTooLong, "a long description, nothing else", func(_ *Facts, w *Want) {
 			w.Instance.Image.Digest = digestOld
-			w.Instance.Settings["description"] = string(slices.Repeat([]rune{'ä'}, guest.NotesLimit-ContractBudget+1))
+			w.Instance.Settings["description"] = string(slices.Repeat([]rune{'ä'}, guest.NotesLimit-contractBudget+1))
 		}),
 		update(CodeNotesTooLong, "long notes of a copy", func(f *Facts, _ *Want) {
 			copyOf6000(f)
-			f.Journal.User = string(slices.Repeat([]rune{'ä'}, guest.NotesLimit-ContractBudget+1))
+			f.Journal.User = string(slices.Repeat([]rune{'ä'}, guest.NotesLimit-contractBudget+1))
 		}),
 		update(CodeVolumeShrink, "7 GiB", func(_ *Facts, w *Want) {
 			w.Instance.Volumes["/data"] = VolumeWant{Size: 7 * guest.GiB, SizeText: "7GiB"}

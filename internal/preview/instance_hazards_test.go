@@ -162,7 +162,11 @@ func TestC7RolledBackToASnapshot(t *testing.T) {
 		t.Errorf("adopted is %+v, %+v", c, c.App)
 	}
 	f.Journal.Contract = &c
-	wantDue(t, Instance(f, w), OpUpdate) // to the wanted digest, because what it is from is not known
+	p = Instance(f, w) // to the wanted digest, because what it is from is not known
+	wantDue(t, p, OpUpdate)
+	if !warned(p, "cannot go back") {
+		t.Errorf("%q", p.Warnings)
+	}
 
 	f, w = rolledBack()
 	f.contract(func(_ *guest.Contract, app *guest.Application) {

@@ -20,7 +20,7 @@ func (i *instance) judgeModification() {
 	i.judgeWantedFeatures()
 	i.judgeRoom(OpModify)
 	if i.work.Notes != nil {
-		i.judgeNotesRoom(*i.work.Notes, "contract", ContractBudget)
+		i.judgeNotesRoom(*i.work.Notes, "contract", contractBudget)
 	}
 	i.judgeInstanceRights(OpModify)
 	if i.work.Restart {

@@ -139,17 +139,6 @@ func (i *instance) archives() []string {
 	return names
 }
 
-// Unclaimed returns the archives that the contract names and no other one of the cluster: those that may be deleted once this
-// contract is gone. When the others cannot be seen there are none.
-func Unclaimed(f Facts, c guest.Contract) []string {
-	if c.App == nil || !f.Instances.OK {
-		return nil
-	}
-	i := newInstance(f, Want{VMID: c.Guest})
-	i.contract = &c
-	return slices.DeleteFunc(i.archives(), func(archive string) bool { return len(i.namers(archive)) > 0 })
-}
-
 // namers are the other containers whose contract names an archive.
 func (i *instance) namers(archive string) []string {
 	var names []string

@@ -18,8 +18,8 @@ func InstanceStorages(f Facts, w Want) (archive, rootfs string) {
 	return i.archiveStorage(), i.newRootfsStorage()
 }
 
-// ArchiveID is the volume id that the archive of an image has on a storage.
-func ArchiveID(storage string, image Image) guest.VolumeID {
+// archiveID is the volume id that the archive of an image has on a storage.
+func archiveID(storage string, image Image) guest.VolumeID {
 	return guest.VolumeID{Storage: storage, Name: "vztmpl/" + image.Archive}
 }
 
@@ -141,7 +141,7 @@ func (i *instance) judgeRoom(op Operation) {
 			need[target] = add(need[target], i.wantedSize()) // the parking guest, made while the old one is there
 		}
 		archive := i.archiveStorage()
-		if _, there := i.f.Volumes[ArchiveID(archive, i.want.Image)]; !there {
+		if _, there := i.f.Volumes[archiveID(archive, i.want.Image)]; !there {
 			need[archive] = add(need[archive], i.want.Image.Size)
 		}
 	}

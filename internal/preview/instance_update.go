@@ -99,11 +99,15 @@ func imageRaw(key string) bool {
 func (i *instance) judgeWayBack() {
 	if i.want.Hold {
 		i.warn("%s: an unhealthy update stays as it is and waits for reconcile (on_failure = \"hold\")", i.label())
-	} else {
-		i.warn("%s: an unhealthy update goes back to %s by itself: what was written to the root file system is gone then, and data that the new version changed in its volumes is not rolled back", i.label(), i.installedImage())
+		return
 	}
+	if i.app().Digest == "" {
+		i.warn("%s: by which digest it was made is not known, so an unhealthy update cannot go back and waits for reconcile", i.label())
+		return
+	}
+	i.warn("%s: an unhealthy update goes back to %s by itself: what was written to the root file system is gone then, and data that the new version changed in its volumes is not rolled back", i.label(), i.installedImage())
 	id, err := guest.ParseVolumeID(i.app().Archive)
-	if err != nil || i.want.Hold {
+	if err != nil {
 		return
 	}
 	if _, there := i.f.Volumes[id]; !there && i.f.Listed[id.Storage] {
