@@ -80,7 +80,7 @@ func ways() []way {
 		{name: "task fails", fault: pvesim.Fault{Kind: pvesim.FaultTaskFail, Text: "command failed: exit code 5"}},
 		{name: "task fails after", fault: pvesim.Fault{Kind: pvesim.FaultTaskFailAfter, Text: "command failed: exit code 5"}},
 		{name: "task warns", fault: pvesim.Fault{Kind: pvesim.FaultTaskWarn, Text: "something odd"}},
-		{name: "task lost", fault: pvesim.Fault{Kind: pvesim.FaultTaskLost}},
+		{name: "task lost", fault: pvesim.Fault{Kind: pvesim.FaultTaskLost}, mend: clearStubs},
 		{name: "task lost after", fault: pvesim.Fault{Kind: pvesim.FaultTaskLostAfter}},
 		{name: "task on another node", fault: pvesim.Fault{Kind: pvesim.FaultTaskNode, Node: "pve2"}},
 		{name: "storage full", fault: pvesim.Fault{Kind: pvesim.FaultWorld, World: func(c *pvesim.Cluster) {
