@@ -14,7 +14,7 @@ import (
 type SurveyFacts struct {
 	Now        int64 // seconds since 1970
 	Guests     []SurveyedGuest
-	Volumes    []SurveyedVolume              // guests' volumes and archives; one on a shared storage once
+	Volumes    []SurveyedVolume              // guests' volumes, backups and templates; one on a shared storage once
 	Replicated Known[map[guest.VMID]bool]    // guests whose copies on other nodes are there on purpose
 	Occupied   map[guest.VMID]guest.Presence // VMIDs that a record names and no list shows: is there a guest after all?
 	AllSeen    bool                          // no guest can hide: VM.Audit on /vms
@@ -77,7 +77,7 @@ type HeldVolume struct {
 func Survey(f SurveyFacts) Report {
 	s := newSurveyor(f)
 	r := Report{
-		Operations: s.operations(), Parking: s.parkingGuests(), Unnamed: s.unnamed(), Archives: s.archives(), Problems: s.problems(),
+		Operations: s.operations(), Parking: s.parkingGuests(), Unnamed: s.unnamed(), Archives: append(s.archives(), s.imageArchives()...), Problems: s.problems(),
 	}
 	for _, what := range f.Unseen {
 		r.Unseen = append(r.Unseen, guest.Printable(what))
@@ -198,8 +198,17 @@ func (r Report) summary(f SurveyFacts) string {
 		}
 		lines = append(lines, fmt.Sprintf("%s that no guest names (%s)", plural(n, "volume"), sum.GiB()))
 	}
-	if n := len(r.Archives); n > 0 {
+	images := 0
+	for _, a := range r.Archives {
+		if a.VMID == 0 {
+			images++
+		}
+	}
+	if n := len(r.Archives) - images; n > 0 {
 		lines = append(lines, plural(n, "archive")+" of parking guests")
+	}
+	if images > 0 {
+		lines = append(lines, plural(images, "image archive")+" that nothing is made from")
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "Nothing is half done and nothing was left behind.")

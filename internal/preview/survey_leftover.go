@@ -42,12 +42,12 @@ type UnnamedVolume struct {
 	Remedy    string
 }
 
-// LeftArchive is an archive that was made of a parking guest: it holds another guest's data under a VMID that nobody
-// looks for (hazard A4).
+// LeftArchive is a backup that was made of a parking guest: it holds another guest's data under a VMID that nobody looks for
+// (hazard A4). Or it is the archive of an OCI image that no container is made from, which belongs to no VMID.
 type LeftArchive struct {
 	Archive   string
 	Node      string
-	VMID      guest.VMID
+	VMID      guest.VMID // 0: of an image
 	Guest     guest.VMID // whose data it may hold; 0 when nothing says so
 	Size      guest.Bytes
 	Created   int64

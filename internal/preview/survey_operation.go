@@ -274,6 +274,11 @@ func (s *surveyor) remedy(h headRecord, o SurveyedOperation) string {
 		return strings.Join(text, " ")
 	}
 	way := "\"rollback\" takes it back"
+	if h.App != nil {
+		say("Instead of \"resume\": %s; \"close\" only forgets it. The plan shows what each would do.", instanceWay(h))
+		say("When no configuration has the container any more, import it:\n\n  import {\n    to = pvrx_oci_instance.NAME\n    id = \"%d\"\n  }", h.Guest)
+		return strings.Join(text, " ")
+	}
 	if h.Digest != "" || h.New {
 		if way = "there is no way back, since it made no backup"; h.Backup != "" {
 			way = fmt.Sprintf("\"rollback\" brings the old system back from %s", guest.Printable(h.Backup))

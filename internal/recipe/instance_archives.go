@@ -101,34 +101,9 @@ func (c *Container) removeArchive(ctx context.Context, archives Archives, of gue
 			}
 			return fmt.Errorf("CT %d, which may be made from it, cannot be read: %w", row.VMID, err)
 		}
-		if contains(archivesNamed(guest.ReadNotes(config.Description())), archive) {
+		if contains(guest.ReadNotes(config.Description()).Archives(), archive) {
 			return nil // in use, and nothing to report
 		}
 	}
 	return archives.Remove(ctx, of.Node, id)
-}
-
-// archivesNamed are the archives that a guest's notes name, in its contract, in the one it was restored with, and in a record.
-func archivesNamed(notes guest.Notes) []string {
-	var named []string
-	add := func(app *guest.Application) {
-		if app == nil {
-			return
-		}
-		for _, archive := range []string{app.Archive, app.Previous} {
-			if archive != "" && !contains(named, archive) {
-				named = append(named, archive)
-			}
-		}
-	}
-	for _, contract := range []*guest.Contract{notes.Contract, notes.Foreign} {
-		if contract != nil {
-			add(contract.App)
-		}
-	}
-	if notes.Journal != nil && notes.Journal.App != nil {
-		add(&notes.Journal.App.Next)
-		add(notes.Journal.App.Was)
-	}
-	return named
 }

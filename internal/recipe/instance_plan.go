@@ -110,7 +110,7 @@ func (g *gathering) instances(ctx context.Context) error {
 // otherInstance is what a guest's notes say of an application container; nil when they say nothing.
 func otherInstance(id guest.VMID, description string) *preview.OtherInstance {
 	notes := guest.NotesOf(id, description)
-	other := preview.OtherInstance{VMID: id, Archives: archivesNamed(notes)}
+	other := preview.OtherInstance{VMID: id, Archives: notes.Archives()}
 	if notes.Contract != nil && notes.Contract.App != nil {
 		other.ID = notes.Contract.Instance
 	}

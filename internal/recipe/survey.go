@@ -183,7 +183,7 @@ func (s *survey) volumes(ctx context.Context) {
 			continue
 		}
 		for _, storage := range storages {
-			switch holds := storage.Has("rootdir") || storage.Has("images") || storage.Has("backup"); {
+			switch holds := storage.Has("rootdir") || storage.Has("images") || storage.Has("backup") || storage.Has("vztmpl"); {
 			case !holds || !storage.Enabled || storage.Shared && shared[storage.Name]:
 			case !storage.Active:
 				s.unseen("storage %s on node %s is not active", storage.Name, node)
