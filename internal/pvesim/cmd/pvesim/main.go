@@ -55,6 +55,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, out io.Writer) err
 	switch *cluster {
 	case "demo":
 		demo = pvesim.NewDemoWith(opts)
+		// a container that is in no pool can only be told from one whose pool is hidden by who sees all pools
+		demo.SetRights("pvrx@pve!demo", "/pool", "Pool.Audit")
 	case "empty":
 		c := pvesim.NewCluster(opts)
 		c.AddStorage(pvesim.StorageSpec{ID: "local", Type: "dir", Content: []string{"images", "rootdir", "vztmpl", "backup", "iso", "import", "snippets"}})
