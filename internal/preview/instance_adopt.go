@@ -119,7 +119,7 @@ func recordedKey(key string) bool {
 func (i *instance) adoptedVolumes() map[string]string {
 	volumes := map[string]string{}
 	for path, key := range i.app().Volumes {
-		if _, there := i.f.Guest.Config.Get(key); there || i.restored {
+		if v, there := i.volumeAt(path); i.restored || there && v.key == key {
 			volumes[path] = key
 		}
 	}

@@ -139,7 +139,11 @@ func (i *instance) rootOnly(subject, argument, what string) {
 func (i *instance) changeWaiting() {
 	for _, c := range i.f.Guest.Pending {
 		named := slices.ContainsFunc(i.changes, func(have Change) bool { return have.What == c.Key })
-		if c.Key == "env" || c.Key == "entrypoint" || named || isMount(c.Key) || !i.awaited(c.Key) {
+		if c.Key == "env" || named || isMount(c.Key) || !i.awaited(c.Key) {
+			continue
+		}
+		if c.Key == "entrypoint" {
+			i.change(c.Key, "", "waits for a restart", TakesRestart)
 			continue
 		}
 		now, _ := i.f.Guest.Config.Get(c.Key)

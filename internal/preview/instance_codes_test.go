@@ -166,6 +166,10 @@ func wantReasons(update makeReason) []instanceReason {
 			f.set("dev0", "/dev/fuse")
 			f.contract(func(_ *guest.Contract, app *guest.Application) { app.Keys["dev0"] = "/dev/fuse" })
 		}),
+		update(CodeIDMapDiffers, "a privileged one", func(f *Facts, _ *Want) {
+			f.set("unprivileged", "0")
+			f.contract(func(_ *guest.Contract, app *guest.Application) { app.Keys["unprivileged"] = "0" })
+		}, CodePrivileges),
 		update(CodeEraseSpent, "the same volume again", func(f *Facts, w *Want) {
 			w.Instance.Volumes = nil
 			erase(w, "mp0", "local-lvm:vm-6001-disk-1")

@@ -168,9 +168,7 @@ func sameKey(key, a, b string) bool {
 		y, errY := guest.ParseMount(key, b)
 		return errX == nil && errY == nil && x.Kind == y.Kind && x.SameOptions(y) && (x.Kind == guest.SourceVolume || x.Source == y.Source)
 	case indexed && name == "net":
-		x, errX := guest.ParseNetwork(key, a)
-		y, errY := guest.ParseNetwork(key, b)
-		return errX == nil && errY == nil && guest.SameNetwork(x, y)
+		return sameNetwork(key, a, b)
 	}
 	return sameSetting(key, a, b)
 }

@@ -98,8 +98,8 @@ func (i *instance) changeEnvironment() {
 			removed = append(removed, name)
 		}
 	}
-	if len(set)+len(removed) > 0 || i.want.EnvVersion != app.EnvVersion && len(i.want.WriteOnly) > 0 || i.awaitedEnvironment() {
-		i.change("environment", "", environmentWords(set, removed), TakesRestart)
+	if renewed := i.want.EnvVersion != app.EnvVersion; len(set)+len(removed) > 0 || renewed || i.awaitedEnvironment() {
+		i.change("environment", "", environmentWords(set, removed, renewed), TakesRestart)
 		if seen { // else the right to write it is missing as well
 			i.work.Environment = i.mergedEnvironment(live, wanted)
 		}
@@ -123,7 +123,7 @@ func (i *instance) mergedEnvironment(live, wanted map[string]string) map[string]
 	return merged
 }
 
-func environmentWords(set, removed []string) string {
+func environmentWords(set, removed []string, renewed bool) string {
 	var words []string
 	if len(set) > 0 {
 		words = append(words, list(set)+" set")
@@ -131,8 +131,11 @@ func environmentWords(set, removed []string) string {
 	if len(removed) > 0 {
 		words = append(words, list(removed)+" removed")
 	}
-	if len(words) == 0 {
-		return "waits for a restart"
+	switch {
+	case len(words) > 0:
+		return strings.Join(words, ", ")
+	case renewed:
+		return "another version of the write-only variables"
 	}
-	return strings.Join(words, ", ")
+	return "waits for a restart"
 }

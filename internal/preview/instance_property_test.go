@@ -91,6 +91,9 @@ func strange(t *rapid.T) (Facts, Want) {
 	if chance.Draw(t, "host") {
 		w.Instance.HostPaths, w.Instance.Devices = map[string]HostPath{"/m": {Source: "/" + text.Draw(t, "source")}}, map[string]string{"dev0": text.Draw(t, "device")}
 	}
+	if chance.Draw(t, "under way") {
+		w.Operation = "op-6001-20261201-7777"
+	}
 	if chance.Draw(t, "nothing asked") {
 		w.Instance = nil
 	}

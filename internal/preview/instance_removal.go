@@ -68,7 +68,7 @@ func (i *instance) judgeRemovedIdentity() {
 	if i.want.Known != "" && i.want.Known != i.contract.Instance {
 		i.block(Blocker{
 			Code: CodeContractDiffers, Subject: i.id().String(), Attribute: "adopt", Found: fmt.Sprintf("%s is under contract %s; the last one known here is %s: it was restored, or somebody else changed it.", i.label(), orUnknown(i.contract.Instance), i.want.Known),
-			Remedy: "Refresh the state and look at what is there before removing it.",
+			Remedy: "Look at what is there; adopt it (adopt = true) if it is what you mean, then remove it.",
 		})
 	}
 }

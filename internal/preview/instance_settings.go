@@ -68,11 +68,24 @@ func (i *instance) changePool(wanted string) {
 // changeNetwork compares what is configured; what Proxmox filled in itself, the hardware address above all, stays.
 func (i *instance) changeNetwork(key, wanted, now string) {
 	merged := i.mergedNetwork(key, wanted)
-	if !sameKey(key, merged, now) {
+	if !sameNetwork(key, merged, now) {
 		from, to := differing(now, merged)
 		i.change(key, from, to, TakesNothing)
 		i.set(key, merged)
 	}
+}
+
+// sameNetwork reports whether two values of a network mean the same; what is switched off may be left out.
+func sameNetwork(key, a, b string) bool {
+	x, errX := guest.ParseNetwork(key, a)
+	y, errY := guest.ParseNetwork(key, b)
+	if errX != nil || errY != nil {
+		return false
+	}
+	for _, n := range []guest.Network{x, y} {
+		maps.DeleteFunc(n.Options, func(name, value string) bool { return (name == "firewall" || name == "link_down") && value == "0" })
+	}
+	return guest.SameNetwork(x, y)
 }
 
 // differing are the parts of two property strings that the other does not have.

@@ -58,6 +58,15 @@ func TestWhatIsDueForAnInstance(t *testing.T) {
 		"a write-only variable by its version": {func(_ *Facts, w *Want) {
 			w.Instance.WriteOnly, w.Instance.EnvVersion = []string{"TOKEN"}, 2
 		}, OpModify, "environment →TOKEN set (restart)"},
+		"another version of the write-only ones": {func(_ *Facts, w *Want) { w.Instance.EnvVersion = 3 }, OpModify,
+			"environment →another version of the write-only variables (restart)"},
+		"an entrypoint that waits for a restart": {func(f *Facts, _ *Want) {
+			f.set("entrypoint", "/own")
+			f.Guest.Pending = []guest.Change{{Key: "entrypoint", Value: "/docker-entrypoint.sh nginx"}}
+		}, OpModify, "entrypoint →waits for a restart (restart)"},
+		"a firewall that is off": {func(f *Facts, w *Want) {
+			f.set("net0", f.Guest.Config.Values["net0"]+",firewall=0,link_down=0")
+		}, 0, ""},
 		"the image's variable returns": {func(f *Facts, w *Want) {
 			f.contract(func(_ *guest.Contract, app *guest.Application) {
 				app.Theirs = append(slices.Clone(app.Theirs), "TOKEN")

@@ -84,6 +84,28 @@ func (i *instance) judgeInstanceKeys() {
 		}
 	}
 	i.judgeRaw(own)
+	i.judgePrivileged()
+}
+
+// judgePrivileged: application containers are made unprivileged, so that files of one that is not would change their owners
+// (hazard A7).
+func (i *instance) judgePrivileged() {
+	if !i.privileged() {
+		return
+	}
+	var kept []string
+	for _, v := range i.volumes {
+		if v.Data == DataPreserved {
+			kept = append(kept, v.key)
+		}
+	}
+	if len(kept) > 0 {
+		i.block(Blocker{
+			Code: CodeIDMapDiffers, Subject: "unprivileged",
+			Found:  fmt.Sprintf("%s is privileged and the new one will not be; files on %s would belong to other users there.", i.label(), list(kept)),
+			Remedy: "Restore it as an unprivileged container, which corrects the owners, or move the data to new volumes.",
+		})
+	}
 }
 
 // imageRaw reports whether a raw setting is one that a create makes from the image.
