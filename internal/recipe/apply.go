@@ -263,6 +263,10 @@ func (o *operation) stuckFailure(report stage.Report, r Result) error {
 	if held := o.held(); len(held) > 0 {
 		fmt.Fprintf(&b, " Its volumes %s wait on %s %d.", strings.Join(held, ", "), o.parking.Kind, o.parking.VMID)
 	}
+	if o.j.Kind == kindInstall && !o.claimed {
+		b.WriteString("\nNo record of it could be written. See that nothing of it is left, then apply again.")
+		return &Failure{Summary: o.title() + ": an install stopped half-way", Detail: b.String(), cause: report.Err}
+	}
 	fmt.Fprintf(&b, "\nNothing else will be done to it until you say so:\n\n  reconcile = { operation = %q, action = \"resume\" }\n\nor \"rollback\" or \"close\".", o.j.Operation)
 	return &Failure{Summary: o.title() + ": an operation stopped half-way (needs_reconcile)", Detail: b.String(), cause: report.Err}
 }

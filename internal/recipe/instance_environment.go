@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
+	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/stage"
 )
 
@@ -150,6 +151,9 @@ func (o *operation) storeEnvironment(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.readable(old); err != nil {
+		return err
+	}
 	both := strings.TrimSuffix(config.Values["env"]+"\x00"+o.mark()+"\x00"+old.Values["env"], "\x00")
 	if err := o.edit(ctx, o.parking, func(c guest.Config) (map[string]string, []string) {
 		if c.Values["env"] == both {
@@ -162,6 +166,15 @@ func (o *operation) storeEnvironment(ctx context.Context) error {
 	return nil
 }
 
+// readable refuses an environment that this login may not see: taken for empty it would be lost.
+func (o *operation) readable(old guest.Config) error {
+	env, was := old.Values["env"], o.j.App.Was
+	if hidden := env != "" && !strings.Contains(env, "="); hidden || env == "" && was != nil && len(was.Own)+len(was.Theirs) > 0 {
+		return fmt.Errorf("the environment of CT %d cannot be read (VM.Config.Options on %s): it would be lost", o.guest.VMID, vmPath(o.guest.VMID))
+	}
+	return nil
+}
+
 // storedEnvironment proves that the parking guest holds both environments.
 func (o *operation) storedEnvironment(parking guest.Config) error {
 	if o.j.App == nil {
@@ -169,6 +182,32 @@ func (o *operation) storedEnvironment(parking guest.Config) error {
 	}
 	if next, _, ok := o.split(parking.Values["env"]); !ok || !o.ourEnvironment(next) {
 		return fmt.Errorf("parking guest CT %d does not hold the environment of the new guest and of the old one", o.parking.VMID)
+	}
+	return nil
+}
+
+// sameKeys refuses a container of which somebody changed a setting since the operation began: the new one would not have it.
+// What the operation changed itself, and what is compared elsewhere, does not count.
+func (o *operation) sameKeys(config guest.Config) error {
+	if o.j.App == nil || o.j.Kind == kindRemove {
+		return nil
+	}
+	was, now := preview.ContractKeys(guest.Config{Values: o.j.Config}), preview.ContractKeys(config)
+	for _, keys := range []map[string]string{was, now} {
+		maps.DeleteFunc(keys, func(key, _ string) bool {
+			_, err := guest.ParseMount(key, keys[key])
+			return err == nil || key == "onboot"
+		})
+	}
+	for key := range was {
+		if was[key] != now[key] {
+			return fmt.Errorf("%s was %q when the operation began and is %q", key, was[key], now[key])
+		}
+	}
+	for key := range now {
+		if _, had := was[key]; !had {
+			return fmt.Errorf("%s (%s) was set after the operation began", key, now[key])
+		}
 	}
 	return nil
 }

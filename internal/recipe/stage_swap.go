@@ -160,7 +160,7 @@ func (o *operation) lastLook(ctx context.Context, config guest.Config) ([]guest.
 	if record == nil || record.Operation != o.j.Operation {
 		return nil, &lostError{winner: record} // wiped (hazard C5) or somebody else's
 	}
-	if err := o.compare(config, "since the plan"); err != nil {
+	if err := errors.Join(o.compare(config, "since the plan"), o.sameKeys(config)); err != nil {
 		return nil, err
 	}
 	if o.parking.VMID != 0 {
