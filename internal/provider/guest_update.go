@@ -153,7 +153,7 @@ func failed(kind guest.Kind, name string, v verdict, result recipe.Result, err e
 	var told *recipe.Failure
 	switch {
 	case errors.As(err, &told):
-		diags.AddError(told.Summary, told.Detail)
+		diags.AddError(told.Summary, sentence(told.Detail))
 		return diags
 	case result.Status != recipe.StatusNeedsReconcile:
 		diags.AddError(fmt.Sprintf("%s: %s failed", name, v.preview.Operation), sentence(err.Error()))

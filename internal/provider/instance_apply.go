@@ -151,7 +151,7 @@ func (r *instanceResource) update(ctx context.Context, planned, prior *instanceM
 	planned.Status = types.StringValue(string(result.Status))
 	planned.LastOperation = finished(v, result)
 	if planned.Preview.IsUnknown() || holdsUnknown(planned.Preview) {
-		planned.Preview = showPreview(v.preview, false)
+		planned.Preview = showInstancePreview(v.preview, false)
 	}
 	r.settle(ctx, planned, now)
 	if refused {
@@ -244,10 +244,21 @@ func (r *instanceResource) operate(ctx context.Context, v verdict, run func(cont
 func (r *instanceResource) lookAfter(ctx context.Context, v verdict, result recipe.Result) recipe.Observation {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
-	seen, err := r.operator().Observe(ctx, v.want.VMID)
+	seen, err := unshared(r.operator()).Observe(ctx, v.want.VMID)
 	if err != nil {
 		seen = v.seen
 		seen.Acknowledged, seen.Journal = result.Acknowledged, nil
 	}
 	return seen
+}
+
+// unshared is an operator that reads every list anew: those that a run shares are older than what it made.
+func unshared(op instanceOperator) instanceOperator {
+	i, ok := op.(*recipe.Instance)
+	if !ok {
+		return op
+	}
+	fresh := *i
+	fresh.Shared = nil
+	return &fresh
 }

@@ -75,7 +75,7 @@ func (r *instanceResource) planCreate(ctx context.Context, req resource.ModifyPl
 				"What differs from this configuration is shown by the next plan.")
 	} else {
 		r.planImage(c, v)
-		c.Preview, c.LastOperation = showPreview(v.preview, v.want.installUnknown()), types.ObjectUnknown(lastOperationType)
+		c.Preview, c.LastOperation = showInstancePreview(v.preview, v.want.installUnknown()), types.ObjectUnknown(lastOperationType)
 		if holdsUnknown(configured.Environment) {
 			c.Preview = changesUnknown(c.Preview)
 		}
@@ -93,6 +93,9 @@ func (r *instanceResource) planImage(c *instanceComputed, v verdict) {
 		c.Installed = types.ObjectUnknown(installedType)
 	}
 }
+
+// newRootfs is the size of a new root file system that nothing is said about.
+const newRootfs = 4 * guest.GiB
 
 // judgeNew decides what a create does: it installs, or takes up what is this container already. Anything else is refused.
 func (r *instanceResource) judgeNew(ctx context.Context, configured *instanceModel) (v verdict, diags diag.Diagnostics) {
@@ -112,6 +115,9 @@ func (r *instanceResource) judgeNew(ctx context.Context, configured *instanceMod
 		return v, diags
 	}
 	w.Instance.Create = true
+	if v.want.Rootfs.Size == 0 {
+		v.want.Rootfs.Size = newRootfs
+	}
 	if seen.Presence == guest.Absent && seen.Journal == nil { // otherwise it is refused, whatever the image is
 		var more diag.Diagnostics
 		w.Instance.Image, more = r.image(ctx, configured, nil, instanceMemo{})
@@ -120,7 +126,7 @@ func (r *instanceResource) judgeNew(ctx context.Context, configured *instanceMod
 		}
 	}
 	v.due = dueOperation
-	if v.preview, err = r.operator().Plan(ctx, seen, w.Want); err != nil {
+	if v.preview, err = r.operator().Plan(ctx, seen, v.want.Want); err != nil {
 		diags.AddError(name+": what would happen cannot be determined", sentence(err.Error()))
 		return v, diags
 	}
@@ -222,12 +228,31 @@ func (r *instanceResource) judge(ctx context.Context, configured *instanceModel,
 		return v, diags
 	}
 	v.preview.Blockers = preview.Foremost(v.preview.Blockers)
+	v.holdBack()
 	if v.preview.Operation == 0 && len(v.preview.Blockers) == 0 && open == nil {
 		v.due = dueNothing
 		return v, diags
 	}
 	diags.Append(r.admit(&v, m, name)...)
 	return v, diags
+}
+
+// holdBack leaves a container alone whose update was rolled back, when the configuration still has the arguments that came
+// with the refused image: they may be meant for that one only.
+func (v *verdict) holdBack() {
+	c := v.seen.Contract
+	if v.preview.Operation != preview.OpModify || c == nil || !slices.Contains(c.Declined, v.want.Install().Hash()) {
+		return
+	}
+	var held []string
+	for _, change := range v.preview.Changes {
+		held = append(held, change.What)
+	}
+	if !slices.Contains(held, "environment") && !slices.Contains(held, "entrypoint") {
+		return
+	}
+	v.preview = preview.Preview{Warnings: []string{fmt.Sprintf("the update to %s was rolled back and is not tried again until image or "+
+		"triggers change; what came with it stays as it was, since it may be meant for that image only: %s", v.want.Instance.Image.Reference, list(held))}}
 }
 
 // admit refuses an operation on a container that is not as the plan saw it, that is being worked on, or that is blocked.
@@ -274,14 +299,20 @@ func reportOperation(name string, v verdict) (diags diag.Diagnostics) {
 	return diags
 }
 
-// asWarnings are warnings whose summaries start with the guest.
+// asWarnings are warnings whose summaries start with the guest and are no longer than the first thing that they say.
 func asWarnings(name string, warnings []string) (diags diag.Diagnostics) {
 	for _, warning := range warnings {
-		summary := firstLine(warning)
-		if !strings.HasPrefix(summary, name) {
-			summary = name + ": " + summary
+		said := strings.TrimPrefix(warning, name+": ")
+		if said == warning {
+			said = strings.TrimPrefix(warning, name+" ")
 		}
-		diags.AddWarning(summary, sentence(warning))
+		end := len(firstLine(said))
+		for _, mark := range []string{": ", "; ", ". "} {
+			if at := strings.Index(said, mark); at >= 0 {
+				end = min(end, at)
+			}
+		}
+		diags.AddWarning(name+": "+said[:end], sentence(warning))
 	}
 	return diags
 }
@@ -295,11 +326,11 @@ func (r *instanceResource) plannedComputed(configured, prior *instanceModel, v v
 		return c
 	case dueBlocked:
 		// Left alone, and shown in every plan until it is done.
-		c.Preview = showPreview(v.preview, v.want.installUnknown())
+		c.Preview = showInstancePreview(v.preview, v.want.installUnknown())
 		return c
 	case dueOperation, dueReconcile, dueGrow, dueAdoption:
 	}
-	c.Preview = showPreview(v.preview, v.want.installUnknown())
+	c.Preview = showInstancePreview(v.preview, v.want.installUnknown())
 	c.Status = types.StringUnknown()
 	if status := v.reaches(); status != "" {
 		c.Status = types.StringValue(string(status))
@@ -315,7 +346,7 @@ func (r *instanceResource) plannedComputed(configured, prior *instanceModel, v v
 			c.Addresses = types.MapUnknown(addressesType)
 		}
 		if op == preview.OpAdopt {
-			c.Installed = types.ObjectUnknown(installedType)
+			c.Installed = adopted(c.Installed, v)
 		}
 	default:
 		c.Digest, c.PlatformDigest, c.UpdateAvailable = types.StringUnknown(), types.StringUnknown(), types.BoolUnknown()
@@ -329,6 +360,23 @@ func (r *instanceResource) plannedComputed(configured, prior *instanceModel, v v
 		}
 	}
 	return c
+}
+
+// adopted is what installed will be: of a container that was restored elsewhere the same, but for where it is and when that was
+// recorded.
+func adopted(before types.Object, v verdict) types.Object {
+	if v.seen.Foreign == nil || before.IsNull() || before.IsUnknown() {
+		return types.ObjectUnknown(installedType)
+	}
+	parts := before.Attributes()
+	parts["rootfs_storage"], parts["when"] = types.StringUnknown(), types.StringUnknown()
+	return types.ObjectValueMust(installedType, parts)
+}
+
+// showInstancePreview is a preview without what application containers do not have.
+func showInstancePreview(p preview.Preview, installUnknown bool) types.Object {
+	p.RootPassword = ""
+	return showPreview(p, installUnknown)
 }
 
 // disturbsNetwork reports whether the addresses may be others afterwards.

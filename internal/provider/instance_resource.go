@@ -107,6 +107,9 @@ func (r *instanceResource) Read(ctx context.Context, req resource.ReadRequest, r
 	r.session.blocks.Read(id)
 	r.session.looks.keep(id, seen)
 	for _, problem := range seen.Problems {
+		if seen.Foreign != nil {
+			break // that the record is another VMID's is what the plan is about
+		}
 		resp.Diagnostics.AddWarning(name+": its notes hold a block that is not used", sentence(problem))
 	}
 	if imported {

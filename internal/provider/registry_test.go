@@ -1,11 +1,11 @@
 package provider
 
 import (
+	"archive/tar"
+	"bytes"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"log"
-	"math/rand"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,8 +17,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -121,10 +121,25 @@ func (s *shelf) put(text string, image v1.Image) string {
 	return digest.String()
 }
 
-// imageFor is a small image whose configuration says what is given; equal words make equal images.
-func imageFor(t testing.TB, word string, config v1.Config) v1.Image {
+// imageFor is a small image with a program and a file that says its version; equal words make equal images.
+func imageFor(t testing.TB, version string, config v1.Config) v1.Image {
 	t.Helper()
-	layer, err := random.Layer(2048, types.OCILayer, random.WithSource(rand.NewSource(int64(crc32.ChecksumIEEE([]byte(word))))))
+	var files bytes.Buffer
+	w := tar.NewWriter(&files)
+	for _, file := range [][2]string{{"app/run", "program"}, {"version", version}} {
+		if err := w.WriteHeader(&tar.Header{Name: file[0], Mode: 0o755, Size: int64(len(file[1]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(file[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(files.Bytes())), nil
+	}, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +153,9 @@ func imageFor(t testing.TB, word string, config v1.Config) v1.Image {
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture, file.Config = "linux", "amd64", config
+	if len(config.Entrypoint) == 0 {
+		file.Config.Entrypoint = []string{"/app/run"}
+	}
 	if image, err = mutate.ConfigFile(image, file); err != nil {
 		t.Fatal(err)
 	}

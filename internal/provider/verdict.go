@@ -207,6 +207,9 @@ func plannedOperation(before types.Object, v verdict) types.Object {
 	}
 	planned := showLastOperation(v.preview.Operation, v.preview, recipe.Result{Status: v.reaches(), Exists: new(true)}).Attributes()
 	planned["id"] = types.StringUnknown()
+	if was, ok := before.Attributes()["volumes"].(types.Map); ok && len(was.Elements()) == 0 && len(v.preview.Volumes) > 0 {
+		planned["volumes"] = types.MapUnknown(volumeType) // the preview shows them already
+	}
 	if v.reaches() == "" {
 		planned["status"] = types.StringUnknown()
 	}
