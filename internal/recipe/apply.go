@@ -188,12 +188,22 @@ func (o *operation) lostFailure(winner guest.Journal) error {
 	if o.started {
 		did = "What this run had done was taken back."
 	}
-	return &Failure{
-		Summary: o.title() + ": another run has it (operation_in_flight)",
-		Detail: fmt.Sprintf("%s holds CT %d and stands at stage %d of %d (%s). %s Wait until it ends, then plan again.",
-			winner.Operation, o.guest.VMID, winner.Index, winner.Of, guest.Printable(winner.Stage), did),
+	return overtaken(o.title(), o.guest, winner, did)
+}
+
+// overtaken says which run has the guest, and where it stands.
+func overtaken(title string, ref guest.Ref, winner guest.Journal, did string) error {
+	f := &Failure{
+		Summary: title + ": another run has it (operation_in_flight)",
+		Detail: fmt.Sprintf("%s holds %s %d and stands at stage %d of %d (%s). %s Wait until it ends, then plan again.",
+			winner.Operation, ref.Kind, ref.VMID, winner.Index, winner.Of, guest.Printable(winner.Stage), did),
 		cause: &lostError{winner: &winner},
 	}
+	if winner.State == guest.JournalWaiting {
+		f.Summary = title + ": another run has rebuilt it (awaiting_trust)"
+		f.Detail = fmt.Sprintf("%s is done and waits for a verdict. %s Plan again.", winner.Operation, did)
+	}
+	return f
 }
 
 // look observes the guest that the operation is about; for a finished replacement that is the new one.

@@ -170,7 +170,7 @@ func TestReplaceIsNotTakenBackByAPlanThatDidNotSeeIt(t *testing.T) {
 	mustVM(t, r, err, recipe.StatusAwaitingTrust)
 	mutations := w.server.Mutations()
 	_, err = w.vm(t).Apply(t.Context(), recipe.Request{Want: wantsVM(), Planned: seen.Acknowledged})
-	if err == nil || !strings.Contains(err.Error(), "has changed since the plan") {
+	if err == nil || !strings.Contains(err.Error(), "another run has rebuilt it") || !strings.Contains(err.Error(), r.Operation) {
 		t.Errorf("it says %v", err)
 	}
 	if n := w.server.Mutations() - mutations; n > 0 || !w.cluster.Running(9131) {

@@ -100,8 +100,13 @@ func (v *VM) Apply(ctx context.Context, req Request) (Result, error) {
 	}
 	if err := admissible(req, judged, title(old)); err != nil {
 		r := untouched(seen, installed)
-		if seen.Journal != nil {
-			r = standing(r, *seen.Journal)
+		changed := new(changedError)
+		if winner := v.overtaker(ctx, old); winner != nil {
+			r = standing(r, *winner)
+			// What was read while another run works on it is half old and half new, and so is what would be said about it.
+			if seen.Journal == nil || errors.As(err, changed) {
+				err = overtaken(title(old), old.Ref, *winner, "This run changed nothing.")
+			}
 		}
 		r.Preview = judged
 		return r, err
@@ -111,6 +116,18 @@ func (v *VM) Apply(ctx context.Context, req Request) (Result, error) {
 		return o.dryRun(ctx, seen, installed)
 	}
 	return o.report(ctx, o.engine().Run(ctx))
+}
+
+// overtaker is the record of an operation on a VM, also of one that began after the VM was looked at; nil when there is none.
+func (v *VM) overtaker(ctx context.Context, old Observation) *guest.Journal {
+	if old.Journal != nil {
+		return old.Journal
+	}
+	now, err := v.look(ctx, v.Host, old.Ref.VMID)
+	if err != nil {
+		return nil
+	}
+	return now.Journal
 }
 
 // Survey looks through the whole cluster for what operations left half done.
@@ -132,7 +149,7 @@ func givenUp(seen Observation, want preview.Want) bool {
 // planSawReplacement refuses to take a replacement back for a plan that saw neither of its VMs as they are now: then it is
 // another run's, and the plan showed something else.
 func (v *VM) planSawReplacement(ctx context.Context, req Request, seen Observation) error {
-	if len(req.Planned.Compare(seen.Acknowledged)) == 0 {
+	if req.Planned.Zero() || len(req.Planned.Compare(seen.Acknowledged)) == 0 {
 		return nil
 	}
 	replacement, err := v.look(ctx, v.Host, seen.Journal.Parking)
@@ -142,7 +159,7 @@ func (v *VM) planSawReplacement(ctx context.Context, req Request, seen Observati
 	if !replacement.Acknowledged.Zero() && len(req.Planned.Compare(replacement.Acknowledged)) == 0 {
 		return nil
 	}
-	return admissible(req, preview.Preview{Acknowledged: seen.Acknowledged}, title(seen))
+	return overtaken(title(seen), seen.Ref, *seen.Journal, "This run changed nothing.")
 }
 
 func giveUp(seen Observation) Reconcile {

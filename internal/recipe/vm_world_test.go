@@ -126,7 +126,7 @@ func (w *world) content(id int, key, path string) string {
 	return v.Content[path]
 }
 
-// dumpVM leaves out what Proxmox generates anew at every start, and the notes, which carry ids and times.
+// dumpVM leaves out what Proxmox generates anew, with a new VM or at every start, and the notes, which carry ids and times.
 func (w *world) dumpVM() string {
-	return w.cluster.Dump(pvesim.IgnoreKeys("description", "meta"), pvesim.IgnoreIdentity(), pvesim.IgnoreLines("backup/"), pvesim.IgnoreLines("-cloudinit@"))
+	return w.cluster.Dump(pvesim.IgnoreKeys("description", "meta"), pvesim.IgnoreIdentity(), pvesim.IgnoreLines("backup/", "-cloudinit@", "qemu 9131 vmgenid:"))
 }
