@@ -104,6 +104,7 @@ func (b run) apply(t testing.TB, w *world, l *wire, req recipe.Request) (recipe.
 	t.Helper()
 	if req.Health == nil {
 		req.Health = b.clinic.admit(w)
+		defer b.clinic.dismiss(req.Health)
 	}
 	i, _ := w.instanceOver(t, l)
 	seen, err := i.Observe(t.Context(), 8001)
@@ -160,6 +161,7 @@ func without(req recipe.Request) recipe.Request {
 // trace runs one interrupted operation until all is quiet. way is how people go on; bare says that they have no configuration.
 func (b run) trace(t *testing.T, f *family, name string, w *world, l *wire, mend func(*pvesim.Cluster), way string, bare bool) {
 	health := b.clinic.admit(w)
+	defer b.clinic.dismiss(health)
 	req := b.req()
 	req.Health = health
 	result, err := b.apply(t, w, l, req)

@@ -224,7 +224,6 @@ func TestInstanceUpdateRefusedOrTakenBack(t *testing.T) {
 		says    []string
 	}{
 		{name: "the registry does not answer", shelf: errors.New("429 Too Many Requests"), says: []string{"429", "Nothing was stopped"}},
-		{name: "B8 the image does not start", fault: &pvesim.Fault{Kind: pvesim.FaultTaskFail, Method: "POST", Path: `/lxc/9\d+/status/start$`, Text: "startup for container failed"}, says: []string{"rehearsal", "does not start"}},
 		{name: "the environment is refused", refuses: "env=", says: []string{"rehearsal", "is not right"}},
 		{name: "A6 a storage is away", change: func(c *pvesim.Cluster) {
 			c.AddStorage(pvesim.StorageSpec{ID: "tank", Type: "zfspool", Total: 2 << 40, Unreachable: true})

@@ -47,6 +47,7 @@ func images() map[string]pvesim.Template {
 		"a1":  application("1", "PATH=/image-1:/bin", "OLD_ONLY=1", "LEVEL=image"),
 		"b2":  application("2", "PATH=/image-2:/bin", "LEVEL=image", "NEW_ONLY=2"),
 		"bad": application("broken", "PATH=/image-3:/bin"),
+		"d4":  application("4"),
 		"c3":  application("3", "PATH=/image-3:/bin"),
 	}
 }
@@ -108,6 +109,14 @@ type clinic struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	worlds map[string]*world
+	pages  int
+}
+
+// dismiss forgets a world, whose trace is over.
+func (c *clinic) dismiss(health *recipe.Health) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.worlds, health.HTTP.Path)
 }
 
 func newClinic(t testing.TB) *clinic {
@@ -135,7 +144,8 @@ func (w *world) well() bool {
 func (c *clinic) admit(w *world) *recipe.Health {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	page := fmt.Sprintf("/%d", len(c.worlds))
+	c.pages++
+	page := fmt.Sprintf("/%d", c.pages)
 	c.worlds[page] = w
 	address, err := url.Parse(c.server.URL)
 	if err != nil {
