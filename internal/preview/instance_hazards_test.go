@@ -87,8 +87,12 @@ func TestC6WhatARestoredCopyLacks(t *testing.T) {
 	p := Instance(f, w)
 	wantDue(t, p, OpAdopt)
 	for _, words := range [][]string{
-		{"volume /log (mp1) is missing"}, {"device dev0 (/dev/fuse) is missing"}, {"host directory /srv/media on /media is missing"},
-		{"mp0 is on storage usb, which does not exist on node pve1"}, {archiveOld, "not on this node"}, {"lxc.init.uid = 101", "change triggers"},
+		{"volume /log (mp1) is missing"},
+		{"device dev0 (/dev/fuse) is missing"},
+		{"host directory /srv/media on /media is missing"},
+		{"mp0 is on storage usb, which does not exist on node pve1"},
+		{archiveOld, "not on this node"},
+		{"lxc.init.uid = 101", "change triggers"},
 		{"stays stopped"},
 	} {
 		if !warned(p, words...) {
@@ -241,7 +245,8 @@ func TestC9WhatARollbackCannotReturn(t *testing.T) {
 	p := Instance(f, w)
 	wantDue(t, p, OpUpdate)
 	for _, words := range [][]string{
-		{"goes back to docker.io/library/nginx sha256:0123456789ab…", "not rolled back", "root file system is gone"}, {archiveOld, "fetched again by digest"},
+		{"goes back to docker.io/library/nginx sha256:0123456789ab…", "not rolled back", "root file system is gone"},
+		{archiveOld, "fetched again by digest"},
 		{"host directories (/media)", "every rollback"},
 	} {
 		if !warned(p, words...) {

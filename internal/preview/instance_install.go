@@ -98,22 +98,22 @@ func (i *instance) judgeUnbacked() {
 	if !i.want.Image.Read {
 		return
 	}
-	var uncovered, new []string
+	var uncovered, added []string
 	for _, path := range slices.Sorted(slices.Values(i.want.Image.Declared)) {
 		if i.covered(path) {
 			continue
 		}
 		uncovered = append(uncovered, path)
 		if i.contract != nil && !slices.ContainsFunc(i.app().Declared, func(old string) bool { return samePath(old, path) }) {
-			new = append(new, path)
+			added = append(added, path)
 		}
 	}
-	if len(new) > 0 {
+	if len(added) > 0 {
 		i.block(Blocker{
-			Code: CodeImageVolumeUnbacked, Subject: strings.Join(new, ", "), Attribute: "volumes", Found: fmt.Sprintf("The new image keeps data in %s, which the present one does not, and no volume is mounted there.", list(new)),
+			Code: CodeImageVolumeUnbacked, Subject: strings.Join(added, ", "), Attribute: "volumes", Found: fmt.Sprintf("The new image keeps data in %s, which the present one does not, and no volume is mounted there.", list(added)),
 			Remedy: "Add volumes for these paths, or add \"image_volume_unbacked\" to allow if what is there may go with every update.",
 		})
-		uncovered = slices.DeleteFunc(uncovered, func(path string) bool { return slices.Contains(new, path) })
+		uncovered = slices.DeleteFunc(uncovered, func(path string) bool { return slices.Contains(added, path) })
 	}
 	if len(uncovered) > 0 {
 		i.warn("%s: the image keeps data in %s, where no volume is mounted: it goes with every update (image_volume_unbacked)", i.label(), list(uncovered))

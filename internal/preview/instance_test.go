@@ -37,20 +37,28 @@ func TestWhatIsDueForAnInstance(t *testing.T) {
 		"a description with the notes' line end": {func(_ *Facts, w *Want) { w.Instance.Settings["description"] = "the vault\n" }, 0, ""},
 		"another description":                    {func(_ *Facts, w *Want) { w.Instance.Settings["description"] = "mine" }, OpModify, "description (live)"},
 		"memory":                                 {func(_ *Facts, w *Want) { w.Instance.Settings["memory"] = "1024" }, OpModify, "memory 512→1024 (live)"},
-		"network": {func(_ *Facts, w *Want) { w.Instance.Settings["net0"] = "name=eth0,bridge=vmbr0,ip=10.0.0.5/24,tag=5" }, OpModify,
-			"net0 ip=dhcp→ip=10.0.0.5/24,tag=5 (live)"},
-		"another hardware address": {func(_ *Facts, w *Want) { w.Instance.Settings["net0"] += ",hwaddr=BC:24:11:00:60:99" }, OpModify,
-			"net0 hwaddr=BC:24:11:00:60:01→hwaddr=BC:24:11:00:60:99 (live)"},
-		"a network more": {func(_ *Facts, w *Want) { w.Instance.Settings["net1"] = "name=eth1,bridge=vmbr0" }, OpModify,
-			"net1 not set→name=eth1,bridge=vmbr0 (live)"},
+		"network": {
+			func(_ *Facts, w *Want) { w.Instance.Settings["net0"] = "name=eth0,bridge=vmbr0,ip=10.0.0.5/24,tag=5" }, OpModify,
+			"net0 ip=dhcp→ip=10.0.0.5/24,tag=5 (live)",
+		},
+		"another hardware address": {
+			func(_ *Facts, w *Want) { w.Instance.Settings["net0"] += ",hwaddr=BC:24:11:00:60:99" }, OpModify,
+			"net0 hwaddr=BC:24:11:00:60:01→hwaddr=BC:24:11:00:60:99 (live)",
+		},
+		"a network more": {
+			func(_ *Facts, w *Want) { w.Instance.Settings["net1"] = "name=eth1,bridge=vmbr0" }, OpModify,
+			"net1 not set→name=eth1,bridge=vmbr0 (live)",
+		},
 		"a network goes": {func(_ *Facts, w *Want) { delete(w.Instance.Settings, "net0") }, OpModify, "net0 "},
 		"pool":           {func(_ *Facts, w *Want) { w.Instance.Settings["pool"] = "apps" }, OpModify, "pool not set→apps (live)"},
 		"hostname":       {func(_ *Facts, w *Want) { w.Name = "vault2" }, OpModify, "hostname vault→vault2 (restart)"},
 		"features":       {func(_ *Facts, w *Want) { w.Instance.Settings["features"] = "nesting=1" }, OpModify, "features not set→nesting=1 (restart)"},
 		"nameserver":     {func(_ *Facts, w *Want) { w.Instance.Settings["nameserver"] = "10.0.0.1" }, OpModify, "nameserver not set→10.0.0.1 (restart)"},
 		"environment":    {func(_ *Facts, w *Want) { w.Instance.Environment["TOKEN"] = "other" }, OpModify, "environment →TOKEN set (restart)"},
-		"a further variable": {func(_ *Facts, w *Want) { w.Instance.Environment["DEBUG"] = "1" }, OpModify,
-			"environment →DEBUG set (restart)"},
+		"a further variable": {
+			func(_ *Facts, w *Want) { w.Instance.Environment["DEBUG"] = "1" }, OpModify,
+			"environment →DEBUG set (restart)",
+		},
 		"a variable goes": {func(_ *Facts, w *Want) { w.Instance.Environment = nil }, OpModify, "environment →TOKEN removed (restart)"},
 		"a write-only variable by its value": {func(_ *Facts, w *Want) {
 			w.Instance.WriteOnly, w.Instance.Environment["TOKEN"] = []string{"TOKEN"}, "other"
@@ -58,8 +66,10 @@ func TestWhatIsDueForAnInstance(t *testing.T) {
 		"a write-only variable by its version": {func(_ *Facts, w *Want) {
 			w.Instance.WriteOnly, w.Instance.EnvVersion = []string{"TOKEN"}, 2
 		}, OpModify, "environment →TOKEN set (restart)"},
-		"another version of the write-only ones": {func(_ *Facts, w *Want) { w.Instance.EnvVersion = 3 }, OpModify,
-			"environment →another version of the write-only variables (restart)"},
+		"another version of the write-only ones": {
+			func(_ *Facts, w *Want) { w.Instance.EnvVersion = 3 }, OpModify,
+			"environment →another version of the write-only variables (restart)",
+		},
 		"an entrypoint that waits for a restart": {func(f *Facts, _ *Want) {
 			f.set("entrypoint", "/own")
 			f.Guest.Pending = []guest.Change{{Key: "entrypoint", Value: "/docker-entrypoint.sh nginx"}}
@@ -79,11 +89,15 @@ func TestWhatIsDueForAnInstance(t *testing.T) {
 			f.contract(func(_ *guest.Contract, app *guest.Application) { app.Keys["entrypoint"] = "/own" })
 		}, OpModify, "entrypoint →the image's own (restart)"},
 		"a larger volume": {func(_ *Facts, w *Want) { w.Instance.Volumes["/data"] = VolumeWant{Size: 9 * guest.GiB} }, OpModify, "volume /data 8 GiB→9 GiB (live)"},
-		"a read-only volume": {func(_ *Facts, w *Want) { w.Instance.Volumes["/data"] = VolumeWant{Size: 8 * guest.GiB, ReadOnly: true} }, OpModify,
-			"volume /data backup=1→backup=1,ro=1 (restart)"},
+		"a read-only volume": {
+			func(_ *Facts, w *Want) { w.Instance.Volumes["/data"] = VolumeWant{Size: 8 * guest.GiB, ReadOnly: true} }, OpModify,
+			"volume /data backup=1→backup=1,ro=1 (restart)",
+		},
 		"a volume without backup": {func(_ *Facts, w *Want) { w.Instance.Volumes["/data"] = VolumeWant{NoBackup: true} }, OpModify, "volume /data backup=1→no options (restart)"},
-		"a new volume": {func(_ *Facts, w *Want) { w.Instance.Volumes["/log"] = VolumeWant{Size: guest.GiB} }, OpModify,
-			"volume /log not there→new, 1 GiB on local-lvm (live)"},
+		"a new volume": {
+			func(_ *Facts, w *Want) { w.Instance.Volumes["/log"] = VolumeWant{Size: guest.GiB} }, OpModify,
+			"volume /log not there→new, 1 GiB on local-lvm (live)",
+		},
 		"a larger rootfs":  {func(_ *Facts, w *Want) { w.Rootfs.Size = 6 * guest.GiB }, OpModify, "rootfs 4 GiB→6 GiB (live)"},
 		"a smaller rootfs": {func(_ *Facts, w *Want) { w.Rootfs.Size = 2 * guest.GiB }, 0, ""},
 		"stopped":          {func(f *Facts, _ *Want) { f.Guest.Running = false }, OpModify, "started stopped→running (live)"},

@@ -66,7 +66,7 @@ func (c *vmReconciler) judgeAction() {
 	case OpClose:
 		c.lost["record"] = "lost: the operation is forgotten; old disks and the snapshot stay, and nothing is taken back"
 		c.judgeCloseable()
-	case OpReinstall, OpGrow, OpRebuild, OpReplace, OpInstall, OpModify, OpUpdate, OpRemove:
+	case OpReinstall, OpGrow, OpRebuild, OpReplace, OpInstall, OpModify, OpUpdate, OpRemove, OpAdopt:
 		c.refuse(CodeNeedsReconcile, fmt.Sprintf("%s says nothing about an operation of kind %s.", c.action, c.r.Kind), "Choose one of: accept, rollback, rollback_data, resume and close.")
 	default:
 		c.refuse(CodeNeedsReconcile, "The action is not known.", "Choose one of: accept, rollback, rollback_data, resume and close.")
