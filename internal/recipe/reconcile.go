@@ -39,7 +39,7 @@ func (c *Container) reconcile(ctx context.Context, req Request, seen Observation
 	case preview.OpClose:
 		return o.closeIt(ctx)
 	case preview.OpReinstall, preview.OpGrow, preview.OpRebuild, preview.OpReplace, preview.OpInstall, preview.OpModify, preview.OpUpdate,
-		preview.OpRemove, preview.OpRollbackData, preview.OpAccept:
+		preview.OpRemove, preview.OpAdopt, preview.OpRollbackData, preview.OpAccept:
 	}
 	return standing(untouched(seen, installed), *seen.Journal), errors.New("internal error: unreachable action")
 }

@@ -214,7 +214,7 @@ func (v *VM) reconcile(ctx context.Context, req Request, seen Observation) (Resu
 		return o.report(ctx, o.engine().Run(ctx))
 	case preview.OpClose:
 		return o.closeIt(ctx)
-	case preview.OpReinstall, preview.OpGrow, preview.OpRebuild, preview.OpReplace, preview.OpInstall, preview.OpModify, preview.OpUpdate, preview.OpRemove:
+	case preview.OpReinstall, preview.OpGrow, preview.OpRebuild, preview.OpReplace, preview.OpInstall, preview.OpModify, preview.OpUpdate, preview.OpRemove, preview.OpAdopt:
 	}
 	return standing(untouched(seen, installed), j), errors.New("internal error: unreachable action")
 }
