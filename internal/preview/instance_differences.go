@@ -123,8 +123,7 @@ func (i *instance) notMissed(key, was string) bool {
 	if err != nil || key == "rootfs" || m.Path == "-" {
 		return false
 	}
-	host := slices.ContainsFunc(sortedKeys(i.want.HostPaths), func(path string) bool { return samePath(path, m.Path) })
-	return !host && !i.hasPath(m.Path)
+	return !i.hasHostPath(m.Path) && !i.hasPath(m.Path)
 }
 
 // configured reports whether the configuration sets a key: then it is a change to make and not a difference.
@@ -139,12 +138,11 @@ func (i *instance) configured(key string, had bool) bool {
 	if err != nil || key == "rootfs" {
 		return false
 	}
-	_, volume := i.want.Volumes[m.Path]
-	_, host := i.want.HostPaths[m.Path]
-	if i.app().Volumes[m.Path] != key && had {
-		return false // it is mounted elsewhere than the contract says
+	if m.Kind == guest.SourceBind {
+		return i.hasHostPath(m.Path)
 	}
-	return volume || host
+	// One that is mounted elsewhere than the contract says is not what is configured there.
+	return i.hasPath(m.Path) && (!had || i.app().Volumes[m.Path] == key)
 }
 
 // awaited reports whether a key is what it shall be once a change that waits for a restart is made.

@@ -41,11 +41,14 @@ func (i *instance) changeHostMounts() {
 func (i *instance) leaveHostMounts() {
 	for _, v := range i.volumes {
 		_, recorded := i.app().Keys[v.key]
-		configured := slices.ContainsFunc(sortedKeys(i.want.HostPaths), func(path string) bool { return samePath(path, v.Path) })
-		if v.section == "" && v.Mounted.Kind == guest.SourceBind && recorded && !configured {
+		if v.section == "" && v.Mounted.Kind == guest.SourceBind && recorded && !i.hasHostPath(v.Path) {
 			i.leaveHost(v.key, "host directory "+v.Path, "host_directories", v.Volume)
 		}
 	}
+}
+
+func (i *instance) hasHostPath(path string) bool {
+	return slices.ContainsFunc(sortedKeys(i.want.HostPaths), func(wanted string) bool { return samePath(wanted, path) })
 }
 
 // leaveHost takes away what only root@pam with a password could set again: others must say that they mean it.
