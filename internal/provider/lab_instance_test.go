@@ -1,0 +1,172 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fleetImages are the images of a scenario: two that are well and one that is not, all of one application.
+type fleetImages struct {
+	one, two, broken string
+	health           string // the health check that tells them apart
+	registry         string // how the registry is reached, for the provider block
+}
+
+// images are those that the environment names on a real server, and three small ones on the simulated cluster.
+func (l *lab) images(id int) fleetImages {
+	l.t.Helper()
+	if l.real {
+		i := fleetImages{one: os.Getenv("PVRX_TEST_OCI_IMAGE_1"), two: os.Getenv("PVRX_TEST_OCI_IMAGE_2"), broken: os.Getenv("PVRX_TEST_OCI_IMAGE_BROKEN")}
+		if i.one == "" || i.two == "" || i.broken == "" {
+			l.t.Skip("PVRX_TEST_OCI_IMAGE_1, _2 and _BROKEN are not set: two images of an application, and one whose application ends at once")
+		}
+		i.health = `health_check = { running_for = "5s", timeout = "1m" }`
+		if port := os.Getenv("PVRX_TEST_OCI_PORT"); port != "" {
+			i.health = fmt.Sprintf(`health_check = { http = { port = %s }, timeout = "1m" }`, port)
+		}
+		if os.Getenv("PVRX_TEST_OCI_PLAIN_HTTP") == "1" {
+			host, _, _ := strings.Cut(i.one, "/")
+			i.registry = fmt.Sprintf("registries = { %q = { plain_http = true } }", host)
+		}
+		return i
+	}
+	s := newShelf(l.t)
+	for _, version := range []string{"1", "2", "broken"} {
+		s.put("app:"+version, imageFor(l.t, version, imageConfig()))
+	}
+	clinic := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if version, _ := l.world.ReadFile(id, "/version"); version == "broken" || !l.world.Running(id) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	l.t.Cleanup(clinic.Close)
+	at, err := url.Parse(clinic.URL)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return fleetImages{
+		one: s.ref("app:1"), two: s.ref("app:2"), broken: s.ref("app:broken"), registry: s.block(),
+		health: fmt.Sprintf(`health_check = { http = { port = %s, address = "127.0.0.1" }, timeout = "2s" }`, at.Port()),
+	}
+}
+
+// archives are the archives that pvrx has on the lab's storage for templates.
+func (l *lab) archives() (names []string) {
+	l.t.Helper()
+	storage, _, _ := strings.Cut(l.template, ":")
+	var rows []struct{ VolID string }
+	if err := json.Unmarshal(l.must(http.MethodGet, "/nodes/"+l.node+"/storage/"+storage+"/content", map[string]string{"content": "vztmpl"}), &rows); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, row := range rows {
+		if strings.Contains(row.VolID, "vztmpl/pvrx-") {
+			names = append(names, row.VolID)
+		}
+	}
+	return names
+}
+
+// mark writes a file into the data volume, and marked reads it, where there is a way in.
+func (l *lab) mark(id int) {
+	if l.world != nil {
+		l.world.WriteFile(id, "/data/marker", "kept")
+		return
+	}
+	l.inside(id, "echo kept > /data/marker")
+}
+
+func (l *lab) marked(id int) string {
+	if l.world != nil {
+		data, _ := l.world.ReadFile(id, "/data/marker")
+		return data
+	}
+	if os.Getenv("PVRX_TEST_EXEC") == "" {
+		l.t.Log("PVRX_TEST_EXEC is not set: nobody looked into the data volume")
+		return "kept"
+	}
+	return l.inside(id, "cat /data/marker")
+}
+
+// TestScenarioInstance installs an application, updates it with its data kept, lets an update be rolled back, and removes it.
+func TestScenarioInstance(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(l *lab, ws *workspace) {
+		const address = "pvrx_oci_instance.app"
+		id := l.reserve()
+		images := l.images(id)
+		ws.write("provider.tf", strings.TrimSuffix(ws.read("provider.tf"), "}\n")+images.registry+"\n}\n")
+		archiveStorage, _, _ := strings.Cut(l.template, ":")
+		block := func(image string, arguments ...string) string {
+			return fmt.Sprintf("resource \"pvrx_oci_instance\" \"app\" {\n  vmid = %d\n  hostname = \"pvrx-test-app\"\n  node = %q\n  image = %q\n"+
+				"  archive_storage = %q\n  rootfs = { storage = %q, size = \"1GiB\" }\n  volumes = { \"/data\" = { storage = %q, size = \"1GiB\", options = [\"noatime\"] } }\n"+
+				"  environment = { PVRX_TEST = \"1\" }\n  memory = \"128MiB\"\n  %s\n  stop = { timeout = \"5s\", force = true }\n  %s\n}\n",
+				id, l.node, image, archiveStorage, l.storages[0], l.storages[len(l.storages)-1], images.health, strings.Join(arguments, "\n  "))
+		}
+		before := l.archives()
+		t := l.t
+		t.Cleanup(func() {
+			for _, archive := range l.archives() {
+				if !slices.Contains(before, archive) {
+					t.Errorf("archive %s is left behind", archive)
+					_, _ = l.call(http.MethodDelete, "/nodes/"+l.node+"/storage/"+archiveStorage+"/content/"+archive, nil)
+				}
+			}
+		})
+
+		ws.write("main.tf", block(images.one))
+		ws.plan(2).says(t, "install")
+		if !l.missing(id) {
+			t.Fatal("the plan made it")
+		}
+		ws.apply(0)
+		if env := l.config(id)["env"]; !strings.Contains(env, "PVRX_TEST=1") || !l.running(id) {
+			t.Errorf("environment %q, it runs: %v", env, l.running(id))
+		}
+		ws.plan(0)
+		volume := l.config(id)["mp0"]
+		first := ws.state(address)["digest"]
+		l.mark(id)
+
+		ws.write("main.tf", block(images.two))
+		ws.plan(2).says(t, "preserved", "erased")
+		ws.apply(0)
+		if now := l.config(id)["mp0"]; now != volume || l.marked(id) != "kept" || !l.running(id) {
+			t.Errorf("mp0 is %q and was %q, the marker is %q, it runs: %v", now, volume, l.marked(id), l.running(id))
+		}
+		second := ws.state(address)["digest"]
+		if second == first {
+			t.Errorf("the digest is still %v", first)
+		}
+		ws.plan(0)
+
+		ws.write("main.tf", block(images.broken))
+		ws.plan(2)
+		ws.apply(1).says(t, "rolled back")
+		if now := l.config(id)["mp0"]; now != volume || l.marked(id) != "kept" || !l.running(id) {
+			t.Errorf("after the way back mp0 is %q and was %q, the marker is %q, it runs: %v", now, volume, l.marked(id), l.running(id))
+		}
+		if state := ws.state(address); state["status"] != "rolled_back" || state["digest"] != second {
+			t.Errorf("status %v, digest %v, want %v", state["status"], state["digest"], second)
+		}
+		ws.plan(0).says(t, "was rolled back")
+
+		ws.write("main.tf", "")
+		ws.plan(1).says(t, "(deletion_protected)")
+		ws.write("main.tf", block(images.broken, "deletion_protection = false"))
+		ws.plan(2)
+		ws.apply(0)
+		ws.write("main.tf", "")
+		ws.plan(2).says(t, "remove")
+		ws.apply(0)
+		if !l.missing(id) {
+			t.Error("it is still there")
+		}
+	})
+}
