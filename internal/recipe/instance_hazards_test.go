@@ -8,6 +8,7 @@ import (
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
+	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
 )
 
 // Hazard B8: a start that fails for the new image, its environment or its entrypoint fails in the rehearsal, while the
@@ -83,5 +84,41 @@ func TestC6RecordInABackupBindsNobody(t *testing.T) {
 	}
 	if text := w.cluster.Config(8101)["description"]; strings.Contains(text, "pvrx-journal") || guest.NotesOf(8101, text).Contract == nil {
 		t.Errorf("the notes are %s", text)
+	}
+}
+
+// Hazard B4: a return whose worker dies renames a volume and leaves its name behind on the parking guest. An update that turns
+// out unhealthy after that parks the volume again, and does not take the name for it.
+func TestB4KeyLeftBehindIsNotParked(t *testing.T) {
+	w, health := installed(t, newClinic(t), "a1")
+	w.server.Inject(pvesim.Fault{Kind: pvesim.FaultTaskKill, At: "renamed", Method: "POST", Path: `/lxc/908001/move_volume$`, Times: 1})
+	req := update("bad", health)
+	result, err := w.applyInstance(t, req)
+	for range 2 {
+		if j := w.journal(t, 8001); j != nil {
+			req.Reconcile = &recipe.Reconcile{Operation: j.Operation, Action: "resume"}
+			result, err = w.applyInstance(t, req)
+		}
+	}
+	if result.Status != recipe.StatusRolledBack {
+		t.Fatalf("%+v: %v", result.Status, err)
+	}
+	w.sound(t)
+}
+
+// An install that loses its VMID to somebody takes nothing away from them.
+func TestInstanceInstallTakesBackOnlyItsOwn(t *testing.T) {
+	w := newInstanceWorld()
+	w.server.Inject(pvesim.Fault{Kind: pvesim.FaultTaskFailAfter, Method: "POST", Path: `/lxc$`, Text: "command failed: exit code 5"})
+	i, _ := w.instanceOver(t, &hooked{over: w.server, when: func(r string) bool {
+		return strings.HasPrefix(r, "GET ") && strings.HasSuffix(r, "/lxc/8001/config") && w.server.FaultsStruck() > 0
+	}, do: func() {
+		w.cluster.Wait()
+		w.cluster.RemoveGuest(8001)
+		w.cluster.AddContainer(pvesim.ContainerSpec{VMID: 8001, Template: oldTemplate, Config: map[string]string{"hostname": "shop", "rootfs": "local-lvm:4"}})
+	}})
+	_, err := planAndApply(i, recipe.Request{Want: wantsInstance("a1")})
+	if err == nil || w.cluster.Config(8001)["ostype"] != "debian" {
+		t.Errorf("%v: %v", err, w.cluster.Config(8001))
 	}
 }

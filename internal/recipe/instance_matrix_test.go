@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -130,12 +131,19 @@ func (w *world) state() string {
 	return text
 }
 
+// tells reports whether notes hold the secret, also where they are packed.
+func tells(text string) bool {
+	notes := guest.ReadNotes(text)
+	packed, err := json.Marshal([]any{notes.Journal, notes.Contract})
+	return err != nil || strings.Contains(text+string(packed), secret)
+}
+
 // leaks names what an operation may never leave: a secret in notes, an archive that a contract names and that is gone, an
 // environment of another contract than the notes'.
 func (w *world) leaks() (broken []string) {
 	for _, id := range w.cluster.Guests() {
 		config := w.cluster.Config(id)
-		if strings.Contains(config["description"], secret) {
+		if tells(config["description"]) {
 			broken = append(broken, fmt.Sprintf("the notes of %d hold a secret", id))
 		}
 		contract := w.contract(id)
