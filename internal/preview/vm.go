@@ -124,7 +124,20 @@ func (j *judge) judgeUUID() {
 // judgeVMLost says what else goes, and when.
 func (j *judge) judgeVMLost() {
 	f := j.f
-	j.lost["old system"] = "kept until accept, then lost: users, passwords, SSH host keys and all other files on " + list(j.systemKeys())
+	var files []string
+	for _, key := range j.systemKeys() {
+		switch key {
+		case "efidisk0":
+			j.lost["EFI variables"] = "kept until accept, then lost: boot entries and Secure Boot keys of efidisk0"
+		case "tpmstate0":
+			j.lost["TPM"] = "kept until accept, then lost: what only tpmstate0 unlocks stays locked"
+		default:
+			files = append(files, key)
+		}
+	}
+	if len(files) > 0 {
+		j.lost["old system"] = "kept until accept, then lost: users, passwords, SSH host keys and all other files on " + list(files)
+	}
 	if j.w.VM.Snapshot {
 		j.lost["snapshot"] = "of the kept disks, clean after the shutdown; lost at accept and at rollback"
 		if j.w.ForceStop {

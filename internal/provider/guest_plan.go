@@ -131,6 +131,9 @@ func (r *guestResource[M, P]) report(plan *guestModel, v verdict) (diags diag.Di
 	name := r.called(plan, v.seen)
 	switch v.due {
 	case dueNothing:
+		if v.waiting != nil {
+			diags.AddWarning(v.waiting.verdictDue(name))
+		}
 		if v.declined {
 			diags.AddWarning(name+": this install was rolled back and is not done again",
 				"The guest records that it refused this install. It becomes due again when template or triggers change.")

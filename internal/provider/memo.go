@@ -42,8 +42,11 @@ type openOperation struct {
 	ID     string `json:"id"`
 	Stage  string `json:"stage,omitempty"`
 	Exists *bool  `json:"exists,omitempty"`
-	// Waiting says that all is done and a person must accept it or have it taken back: until then nothing is due.
-	Waiting bool `json:"waiting,omitempty"`
+	// Waiting says that all is done and a person must accept it or have it taken back: until then nothing is due. Since is when
+	// that began (seconds since 1970), Held what is kept for the way back.
+	Waiting bool     `json:"waiting,omitempty"`
+	Since   int64    `json:"since,omitempty"`
+	Held    []string `json:"held,omitempty"`
 }
 
 // remember keeps of an observation what a plan and its apply need. Consents that were spent before stay spent.
@@ -58,6 +61,9 @@ func remember(seen recipe.Observation, spent map[string]string) memo {
 	}
 	if seen.Journal != nil {
 		m.Open = &openOperation{ID: seen.Journal.Operation, Stage: seen.Journal.Stage, Waiting: seen.Journal.State == guest.JournalWaiting}
+		if m.Open.Waiting {
+			m.Open.Since, m.Open.Held = seen.Journal.Updated, heldBack(*seen.Journal)
+		}
 		switch seen.Presence {
 		case guest.Present:
 			m.Open.Exists = new(true)

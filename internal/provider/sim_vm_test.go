@@ -75,8 +75,8 @@ func TestVMRebuildInPlace(t *testing.T) {
 				t.Errorf("status %v", status)
 			}
 			s.write("main.tf", id01Block(pvesim.DemoIdent, "snapshot = true"))
-			s.plan(0)
 			id := lastOperationID(t, s)
+			s.plan(0).says(t, "VM 7131 id01: rebuilt, and waits for a verdict since 20", "scsi0 (old)  "+old+"  8G", "snapshot pvrx-"+id, `action = "accept"`)
 
 			s.write("main.tf", id01Block(pvesim.DemoIdent, "snapshot = true", `triggers = { again = "1" }`))
 			s.plan(1).says(t, "awaiting_trust")

@@ -37,8 +37,9 @@ type verdict struct {
 	want     wanted
 	seen     recipe.Observation // the memo's when nothing is due, else a live look
 	preview  preview.Preview
-	declined bool       // what is wanted was rolled back before
-	from     guest.VMID // the guest that is in state: another one than is wanted where a VM is replaced
+	waiting  *openOperation // what is done and waits to be trusted, nil for nothing
+	declined bool           // what is wanted was rolled back before
+	from     guest.VMID     // the guest that is in state: another one than is wanted where a VM is replaced
 }
 
 // judge decides what is due for a guest. Nothing due costs no request: Read's memo tells. Otherwise the guest is looked at
@@ -67,7 +68,7 @@ func (r *guestResource[M, P]) judge(ctx context.Context, w wanted, state *guestM
 	case w.VMID != v.from:
 		v.due = dueOperation
 	case m.Open != nil && m.Open.Waiting && !pending:
-		v.due = dueNothing // until it is accepted or taken back
+		v.due, v.waiting = dueNothing, m.Open // until it is accepted or taken back
 		return v, diags
 	case m.Open != nil:
 		v.due = dueOperation

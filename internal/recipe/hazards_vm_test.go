@@ -48,6 +48,24 @@ func TestA6VMStorageThatIsGone(t *testing.T) {
 	})
 }
 
+// A storage that went away since makes accept refuse to destroy the old VM: what it owns there cannot be seen, and Proxmox would
+// leave it behind without an owner.
+func TestA6VMAcceptWhileAStorageIsGone(t *testing.T) {
+	w := newVMWorld()
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	w.cluster.AddStorage(pvesim.StorageSpec{ID: "att1", Type: "dir", Content: []string{"images"}})
+	w.cluster.SetConfig(7131, "unused7", "att1:7131/vm-7131-disk-0.raw")
+	w.cluster.RemoveStorage("att1")
+	mutations := w.server.Mutations()
+	if _, err := w.reconcileVM(t, wantsVMReplaced(), r.Operation, "accept"); err == nil || !strings.Contains(err.Error(), "att1:7131/vm-7131-disk-0.raw") {
+		t.Errorf("it says %v", err)
+	}
+	if n := w.server.Mutations() - mutations; n > 0 {
+		t.Errorf("%d changes were sent", n)
+	}
+}
+
 func TestB2VMTaskOverManyGuests(t *testing.T) {
 	refusedVM(t, "task_running", func(w *world) { w.cluster.StartTask("pve1", "vzdump", "", "root@pam") })
 }
@@ -96,6 +114,60 @@ func TestFaultsVMB5HoleBesideAnOrphanOfEqualSize(t *testing.T) {
 				t.Errorf("%s at change %d: the orphan was taken or deleted", at, n)
 			}
 		}
+	}
+}
+
+// The same where a kept disk is handed over and handed back: the orphan is never taken for it, and the disk that comes back is
+// the one that went.
+func TestFaultsVMB5HandedOverBesideAnOrphanOfEqualSize(t *testing.T) {
+	w := newVMWorld()
+	const orphan = "tank:vm-7131-disk-7"
+	if err := w.cluster.AddVolume("pve1", orphan, 40<<30); err != nil {
+		t.Fatal(err)
+	}
+	b := base{start: w}
+	w = b.freshVM()
+	kept, _ := w.cluster.Volume(w.cluster.VolumeOf(7131, "scsi2"))
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	forward := w.server.Mutations()
+	if _, err := w.reconcileVM(t, wantsVM(), r.Operation, "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	moves := 0
+	for _, q := range w.server.Requests() {
+		if !strings.HasSuffix(q.Path, "/move_disk") {
+			continue
+		}
+		moves++
+		for _, at := range []string{"renamed", "source-written"} {
+			w := b.freshVM()
+			w.server.Inject(pvesim.Fault{Kind: pvesim.FaultTaskKill, At: at, Mutation: q.Mutation})
+			_, err := w.applyVM(t, recipe.Request{Want: wantsVMReplaced()})
+			for range 3 {
+				j := w.recordVM(t, 7131, 9131)
+				if j == nil {
+					break
+				}
+				_, err = w.reconcileVM(t, wantsVM(), j.Operation, "rollback")
+				if err != nil {
+					_, err = w.reconcileVM(t, wantsVM(), j.Operation, "resume")
+				}
+			}
+			if w.server.FaultsStruck() == 0 {
+				t.Errorf("%s at change %d (of %d forward): the worker was not killed", at, q.Mutation, forward)
+			}
+			back, _ := w.cluster.Volume(w.cluster.VolumeOf(7131, "scsi2"))
+			if lost := w.lost(); len(lost) > 0 || back.Identity != kept.Identity {
+				t.Errorf("%s at change %d: %v, scsi2 is %s (%v)", at, q.Mutation, lost, back.ID, err)
+			}
+			if v, ok := w.cluster.Volume(orphan); !ok || v.Owner != 7131 {
+				t.Errorf("%s at change %d: the orphan was taken or deleted", at, q.Mutation)
+			}
+		}
+	}
+	if moves < 2 {
+		t.Errorf("%d disks were moved", moves)
 	}
 }
 
@@ -182,6 +254,48 @@ func TestC13VMStartedBeforeTheDetach(t *testing.T) {
 		return
 	}
 	t.Error("no detach was sent")
+}
+
+// Keys of unused disks are used again. Whoever rearranged them while the VM waited for trust loses nothing: accept deletes the old
+// disks by their volume ids, wherever they stand, and what stands in their place stays.
+func TestC13VMUnusedKeysThatWereUsedAgain(t *testing.T) {
+	w := newVMWorld()
+	old := []string{w.cluster.VolumeOf(7131, "scsi0"), w.cluster.VolumeOf(7131, "scsi1")}
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVM()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	const theirs = "local-lvm:vm-7131-disk-9"
+	if err := w.cluster.AddVolume("pve1", theirs, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{"unused0": theirs, "unused1": old[0], "unused4": old[1]} {
+		w.cluster.SetConfig(7131, key, value)
+	}
+	r, err = w.reconcileVM(t, wantsVM(), r.Operation, "accept")
+	mustVM(t, r, err, recipe.StatusReady)
+	for _, id := range old {
+		if _, there := w.cluster.Volume(id); there {
+			t.Errorf("%s is still there", id)
+		}
+	}
+	if _, there := w.cluster.Volume(theirs); !there || w.cluster.Config(7131)["unused0"] != theirs {
+		t.Errorf("%s is there: %v; unused0 is %q", theirs, there, w.cluster.Config(7131)["unused0"])
+	}
+}
+
+// An old disk that somebody attached again while the VM waited for trust is in use: accept does not delete it.
+func TestC13VMOldDiskThatIsInUseAgain(t *testing.T) {
+	w := newVMWorld()
+	old := w.cluster.VolumeOf(7131, "scsi1")
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVM()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	w.cluster.SetConfig(7131, "unused1", "")
+	w.cluster.SetConfig(7131, "scsi9", old+",size=4G")
+	if _, err := w.reconcileVM(t, wantsVM(), r.Operation, "accept"); err == nil || !strings.Contains(err.Error(), "scsi9") {
+		t.Errorf("it says %v", err)
+	}
+	if _, there := w.cluster.Volume(old); !there {
+		t.Error("a disk in use was deleted")
+	}
 }
 
 func TestC14VMOneDiskUnderTwoKeys(t *testing.T) {
