@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -220,4 +221,72 @@ func sortedLines(shown any) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// What a rebuild would do, asked in place and on a new VM, with enough rights and with a token that may only look: fates and
+// blockers, what may not be seen is unknown, and nothing is touched. A VM and a template in one question is refused.
+func TestVMPreviewDataSource(t *testing.T) {
+	t.Parallel()
+	everyCLI(t, func(t *testing.T, c cli) {
+		s := simulate(t, c)
+		s.world.SetRights("pvrx@pve!demo", "/pool", "Pool.Audit", "Pool.Allocate")
+		disks := fmt.Sprintf("system_disks = { scsi0 = { image = %q, size = \"32GiB\" }, scsi1 = { blank = true, size = \"64GiB\" } }", pvesim.DemoImage)
+		s.write("main.tf", fmt.Sprintf(`data "pvrx_preview" "in_place" {
+  vmid     = 7131
+  snapshot = true
+  %[1]s
+}
+data "pvrx_preview" "replace" {
+  vmid          = 9131
+  replaces_vmid = 7131
+  %[1]s
+}
+output "in_place" { value = data.pvrx_preview.in_place }
+output "replace" { value = data.pvrx_preview.replace }
+`, disks))
+		type answer struct {
+			Value struct {
+				Name, Node string
+				Due        bool
+				Preview    struct {
+					Operation string
+					Blockers  []struct{ Code, Found string }
+				}
+				Volumes map[string]struct{ Data, Mount, Volume string }
+			}
+		}
+		for _, mayChange := range []bool{true, false} {
+			if !mayChange {
+				s.write("provider.tf", strings.Replace(s.read("provider.tf"), s.world.Token, s.world.AuditToken, 1))
+			}
+			s.run(0, "apply", "-no-color", "-input=false", "-auto-approve")
+			s.untouched()
+			var shown struct {
+				InPlace answer `json:"in_place"`
+				Replace answer `json:"replace"`
+			}
+			if out := s.run(0, "output", "-json"); json.Unmarshal([]byte(out.text), &shown) != nil {
+				t.Fatal(out.text)
+			}
+			for name, a := range map[string]answer{"rebuild": shown.InPlace, "replace": shown.Replace} {
+				v := a.Value
+				if v.Name != "id01" || v.Node != "pve1" || !v.Due || v.Preview.Operation != name {
+					t.Errorf("%s: %+v", name, v)
+				}
+				kept, system := map[string]string{"rebuild": "kept", "replace": "preserved"}[name], "erased"
+				if !mayChange {
+					kept, system = "unknown", "unknown"
+				}
+				if v.Volumes["scsi2"].Data != kept || v.Volumes["scsi0"].Data != system || v.Volumes["scsi2"].Volume != s.world.VolumeOf(pvesim.DemoIdent, "scsi2") {
+					t.Errorf("%s: %+v", name, v.Volumes)
+				}
+				lacks := slices.ContainsFunc(v.Preview.Blockers, func(b struct{ Code, Found string }) bool { return b.Code == "privileges" })
+				if lacks == mayChange || mayChange && len(v.Preview.Blockers) > 0 {
+					t.Errorf("%s: %+v", name, v.Preview.Blockers)
+				}
+			}
+		}
+		s.write("main.tf", fmt.Sprintf("data \"pvrx_preview\" \"both\" {\n  vmid = 7131\n  template = %q\n  %s\n}\n", pvesim.DemoTemplate13, disks))
+		s.plan(1).says(t, "system_disks", "template")
+	})
 }
