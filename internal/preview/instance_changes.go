@@ -111,7 +111,11 @@ func (i *instance) changeDevices() {
 	for _, key := range sortedKeys(i.want.Devices) {
 		now, there := i.f.Guest.Config.Get(key)
 		if !there || canonical(now) != canonical(i.want.Devices[key]) {
-			i.change(key, notSet(now), i.want.Devices[key], TakesRestart)
+			takes := TakesNothing // a new one is put into the running container
+			if there {
+				takes = TakesRestart
+			}
+			i.change(key, notSet(now), i.want.Devices[key], takes)
 			i.set(key, i.want.Devices[key])
 			i.rootOnly(key, "devices", "a device of the host ("+i.want.Devices[key]+")")
 		}

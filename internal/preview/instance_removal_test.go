@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
@@ -57,6 +58,9 @@ func TestRemovalKeepsArchivesOfOthers(t *testing.T) {
 		wantDue(t, p, OpRemove)
 		if got := p.AlsoLost["archive "+archiveOld]; got != c.fate {
 			t.Errorf("%s: %q, want %q", name, got, c.fate)
+		}
+		if got := p.AlsoLost["archive "+previous]; got != c.fate && !strings.HasPrefix(got, "deleted") {
+			t.Errorf("%s: the one before is %q", name, got)
 		}
 	}
 }
