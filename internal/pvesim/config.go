@@ -63,8 +63,13 @@ func (c config) render(b *strings.Builder) {
 		}
 	}
 	for _, k := range c.keys() {
-		if k != "description" {
+		if k != "description" && k != "env" {
 			fmt.Fprintf(b, "%s: %s\n", k, c.kv[k])
+		}
+	}
+	if env, ok := c.kv["env"]; ok {
+		for v := range strings.SplitSeq(env, "\x00") {
+			fmt.Fprintf(b, "lxc.environment.runtime: %s\n", v)
 		}
 	}
 	for _, p := range c.lxc {

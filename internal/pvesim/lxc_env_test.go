@@ -199,3 +199,32 @@ func TestUsersOfImages(t *testing.T) {
 		}
 	}
 }
+
+// A backup holds the environment in clear, and whoever may make backups may read it there.
+func TestC8BackupsShowTheEnvironment(t *testing.T) {
+	c, d := demoClient(t)
+	d.SetConfig(5003, "env", "A=1\x00SECRET=hidden")
+	archive := d.Backup(5003, "backup", "", false)
+	for _, tc := range []struct {
+		privs []string
+		want  string
+	}{
+		{[]string{"VM.Audit", "VM.Backup"}, ""},
+		{[]string{"VM.Audit", "Datastore.AllocateSpace"}, ""},
+		{[]string{"VM.Audit", "VM.Config.Options", "Datastore.AllocateSpace"}, ""},
+		{[]string{"VM.Audit", "VM.Backup", "Datastore.AllocateSpace"}, "lxc.environment.runtime: SECRET=hidden\n"},
+	} {
+		c.token = d.AddToken("reader@pve", "t"+itoa(len(tc.privs))+tc.privs[1], map[string][]string{"/": tc.privs})
+		r := c.do("GET", "/nodes/pve1/vzdump/extractconfig", "volume="+archive)
+		if tc.want == "" {
+			if r.status != 403 {
+				t.Errorf("%v: %d %s", tc.privs, r.status, r.body)
+			}
+			continue
+		}
+		var text string
+		if err := json.Unmarshal(r.data, &text); err != nil || !strings.Contains(text, tc.want) {
+			t.Errorf("%v: %d %s, %v", tc.privs, r.status, r.body, err)
+		}
+	}
+}
