@@ -32,10 +32,7 @@ func (c *Container) apply(ctx context.Context, req Request) (Result, error) {
 	if err := admissible(req, judged, title(seen)); err != nil {
 		r := untouched(seen, installed)
 		r.Preview = judged
-		if seen.Journal != nil {
-			r = standing(r, *seen.Journal)
-		}
-		return r, err
+		return refused(ctx, r, seen, c.lookAgain(seen.Ref.VMID), err)
 	}
 	o := c.begin(req, seen, facts, judged)
 	if req.Want.RehearseOnly {
@@ -189,21 +186,6 @@ func (o *operation) lostFailure(winner guest.Journal) error {
 		did = "What this run had done was taken back."
 	}
 	return overtaken(o.title(), o.guest, winner, did)
-}
-
-// overtaken says which run has the guest, and where it stands.
-func overtaken(title string, ref guest.Ref, winner guest.Journal, did string) error {
-	f := &Failure{
-		Summary: title + ": another run has it (operation_in_flight)",
-		Detail: fmt.Sprintf("%s holds %s %d and stands at stage %d of %d (%s). %s Wait until it ends, then plan again.",
-			winner.Operation, ref.Kind, ref.VMID, winner.Index, winner.Of, guest.Printable(winner.Stage), did),
-		cause: &lostError{winner: &winner},
-	}
-	if winner.State == guest.JournalWaiting {
-		f.Summary = title + ": another run has rebuilt it (awaiting_trust)"
-		f.Detail = fmt.Sprintf("%s is done and waits for a verdict. %s Plan again.", winner.Operation, did)
-	}
-	return f
 }
 
 // look observes the guest that the operation is about; for a finished replacement that is the new one.

@@ -34,7 +34,7 @@ func (i *Instance) apply(ctx context.Context, req Request) (Result, error) {
 		r = standing(r, *seen.Journal)
 	}
 	if err := admissible(req, judged, title(seen)); err != nil {
-		return r, err
+		return refused(ctx, r, seen, i.lookAgain(seen.Ref.VMID), err)
 	}
 	d := due{req: req, seen: seen, facts: facts, judged: judged}
 	switch judged.Operation { //nolint:exhaustive // what an application container can be due for

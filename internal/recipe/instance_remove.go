@@ -44,7 +44,7 @@ func (i *Instance) remove(ctx context.Context, req Request) (Result, error) {
 		r = standing(r, *seen.Journal)
 	}
 	if err := admissible(req, judged, title(seen)); err != nil {
-		return r, err
+		return refused(ctx, r, seen, i.lookAgain(seen.Ref.VMID), err)
 	}
 	o := c.begin(req, seen, facts, judged)
 	o.j.Kind, o.j.Parking, o.parking = kindRemove, 0, guest.Ref{}

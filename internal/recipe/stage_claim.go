@@ -99,6 +99,9 @@ func (o *operation) doClaim(ctx context.Context) error {
 				return false, fmt.Errorf("cannot claim the guest: %s", p.Sentence)
 			}
 		}
+		if diff := o.reinstalled(n.Contract); len(diff) > 0 { // before anything is written
+			return false, changedError{when: "before it was claimed", diff: diff}
+		}
 		n.Journal = &next
 		return true, nil
 	})
@@ -119,6 +122,15 @@ func (o *operation) claimedAs(config guest.Config) error {
 		return changedError{when: "while it was being claimed", diff: diff}
 	}
 	return nil
+}
+
+// reinstalled says what a contract that somebody wrote since the judgement changes; nothing when it is the one that was seen.
+func (o *operation) reinstalled(contract *guest.Contract) []preview.Difference {
+	now := o.preview.Acknowledged
+	if now.Install = ""; contract != nil {
+		now.Install = contract.Instance
+	}
+	return o.preview.Acknowledged.Compare(now)
 }
 
 // index is the 1-based position of a stage.

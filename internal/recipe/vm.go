@@ -100,34 +100,14 @@ func (v *VM) Apply(ctx context.Context, req Request) (Result, error) {
 	}
 	if err := admissible(req, judged, title(old)); err != nil {
 		r := untouched(seen, installed)
-		changed := new(changedError)
-		if winner := v.overtaker(ctx, old); winner != nil {
-			r = standing(r, *winner)
-			// What was read while another run works on it is half old and half new, and so is what would be said about it.
-			if seen.Journal == nil || errors.As(err, changed) {
-				err = overtaken(title(old), old.Ref, *winner, "This run changed nothing.")
-			}
-		}
 		r.Preview = judged
-		return r, err
+		return refused(ctx, r, old, v.lookAgain(old.Ref.VMID), err)
 	}
 	o := v.begin(req, old, facts, judged)
 	if req.Want.RehearseOnly {
 		return o.dryRun(ctx, seen, installed)
 	}
 	return o.report(ctx, o.engine().Run(ctx))
-}
-
-// overtaker is the record of an operation on a VM, also of one that began after the VM was looked at; nil when there is none.
-func (v *VM) overtaker(ctx context.Context, old Observation) *guest.Journal {
-	if old.Journal != nil {
-		return old.Journal
-	}
-	now, err := v.look(ctx, v.Host, old.Ref.VMID)
-	if err != nil {
-		return nil
-	}
-	return now.Journal
 }
 
 // Survey looks through the whole cluster for what operations left half done.
