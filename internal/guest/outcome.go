@@ -1,6 +1,9 @@
 package guest
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // Outcome is what is known about a request after it was sent. The zero value is invalid.
 type Outcome uint8
@@ -50,6 +53,12 @@ func (o Outcome) String() string {
 		return "taken"
 	}
 	return "invalid"
+}
+
+// EndedAtOnce reports whether a start failed because the container's first program had ended before the start's task could
+// look at it: it was there and was started. Proxmox says so in words only ("unable to get PID for CT 200 (not running?)").
+func EndedAtOnce(err error) bool {
+	return err != nil && OutcomeOf(err) == OutcomeFailed && strings.Contains(err.Error(), "unable to get PID for CT ")
 }
 
 // Harmless reports whether the outcome proves that the request had no effect.

@@ -114,6 +114,23 @@ func TestInstanceTriggersAtTheSameDigest(t *testing.T) {
 	w.inert(t, req)
 }
 
+// An application that ends right after its start may only miss its network in the rehearsal. The real start decides.
+func TestInstanceThatEndsAtOnceGoesBack(t *testing.T) {
+	w, _ := installed(t, newClinic(t), "a1")
+	i, _ := w.instance(t)
+	result, err := planAndApply(i, update("dead", nil))
+	if err == nil || result.Status != recipe.StatusRolledBack || !strings.Contains(err.Error(), "rolled back") {
+		t.Fatalf("%+v: %v", result, err)
+	}
+	if !slices.ContainsFunc(result.Warnings, func(text string) bool { return strings.Contains(text, "in the rehearsal the application ended") }) {
+		t.Errorf("warnings: %q", result.Warnings)
+	}
+	if !w.cluster.Running(8001) {
+		t.Error("the application before does not run")
+	}
+	w.sound(t)
+}
+
 func TestInstanceUnhealthyUpdateGoesBack(t *testing.T) {
 	w, health := installed(t, newClinic(t), "a1")
 	before, config, env := w.dump(), w.cluster.Config(8001), w.environment(8001)

@@ -41,14 +41,17 @@ func application(version string, env ...string) pvesim.Template {
 }
 
 // images are what the registry of the tests has, by the word in their digest. "bad" is an image whose application runs and
-// is not healthy.
+// is not healthy, "dead" one whose application ends right after its start.
 func images() map[string]pvesim.Template {
+	ends := application("ends", "PATH=/image-3:/bin")
+	ends.Files["/entry.sh"] = "#!/bin/sh\nexit 1\n"
 	return map[string]pvesim.Template{
-		"a1":  application("1", "PATH=/image-1:/bin", "OLD_ONLY=1", "LEVEL=image"),
-		"b2":  application("2", "PATH=/image-2:/bin", "LEVEL=image", "NEW_ONLY=2"),
-		"bad": application("broken", "PATH=/image-3:/bin"),
-		"d4":  application("4"),
-		"c3":  application("3", "PATH=/image-3:/bin"),
+		"dead": ends,
+		"a1":   application("1", "PATH=/image-1:/bin", "OLD_ONLY=1", "LEVEL=image"),
+		"b2":   application("2", "PATH=/image-2:/bin", "LEVEL=image", "NEW_ONLY=2"),
+		"bad":  application("broken", "PATH=/image-3:/bin"),
+		"d4":   application("4"),
+		"c3":   application("3", "PATH=/image-3:/bin"),
 	}
 }
 

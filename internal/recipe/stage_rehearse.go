@@ -160,7 +160,11 @@ func (o *operation) tryStart(ctx context.Context) error {
 			return fmt.Errorf("rehearsal: cannot mount a throw-away volume on %s of parking guest CT %d: %w", m.Path, o.parking.VMID, err)
 		}
 	}
-	if err := o.host.Start(ctx, o.parking); err != nil {
+	switch err := o.host.Start(ctx, o.parking); {
+	case err == nil:
+	case o.j.App != nil && guest.EndedAtOnce(err): // it has neither network nor data here: the real start tells
+		o.warn("in the rehearsal the application ended right after its start")
+	default:
 		return fmt.Errorf("rehearsal: parking guest CT %d does not start: %w", o.parking.VMID, err)
 	}
 	if running, _, err := o.host.Running(ctx, o.parking); err != nil || !running && o.j.App == nil { // an application may be done
