@@ -32,3 +32,14 @@ func BenchmarkContainer(b *testing.B) {
 		}
 	})
 }
+
+// A container with nothing due is judged at every plan.
+func BenchmarkInstance(b *testing.B) {
+	f, w := vault()
+	b.ReportAllocs()
+	for b.Loop() {
+		if p := Instance(f, w); p.Operation != 0 {
+			b.Fatal(p.Summary)
+		}
+	}
+}

@@ -114,6 +114,11 @@ func wantReasons(update makeReason) []instanceReason {
 		update(CodeNeedsReconcile, "an install that stopped", installing(func(f *Facts, _ *Want) {
 			f.Elsewhere = &guest.Journal{Operation: "op-6001-20261201-dddd", Kind: "install", Guest: 6001, State: guest.JournalStuck, App: &guest.Deployment{}}
 		})),
+		update(CodeNeedsReconcile, "an install that left its container", func(f *Facts, w *Want) {
+			w.Instance.Create = true
+			f.Journal.Contract = nil
+			f.Journal.Journal = &guest.Journal{Operation: "op-6001-20261201-dddd", Kind: "install", Guest: 6001, Holder: 6001, State: guest.JournalStuck, App: &guest.Deployment{}}
+		}),
 		update(CodeStorageAmbiguous, "two for rootfs", installing(func(f *Facts, _ *Want) { f.edit("tank", func(s *guest.Storage) { s.Content = []string{"rootdir"} }) })),
 		update(CodeStorageAmbiguous, "two for archives", installing(func(f *Facts, _ *Want) { f.edit("tank", func(s *guest.Storage) { s.Content = []string{"vztmpl"} }) })),
 		update(CodeStorageAmbiguous, "none for archives", installing(func(f *Facts, _ *Want) { f.edit("local", func(s *guest.Storage) { s.Content = nil }) })),

@@ -33,6 +33,9 @@ func (i *instance) judgeDoor() (ok bool) {
 
 // judgeStranger says why a container that is there is not one of ours.
 func (i *instance) judgeStranger() {
+	if len(i.records()) > 0 {
+		return // it is being made, which is said already
+	}
 	found := fmt.Sprintf("%s carries no contract of an application container: it was made by hand, by the node's own pull, or by another tool.", i.label())
 	remedy := "Choose another vmid. To keep its data, make the instance beside it and hand the volumes over."
 	if p, damaged := i.f.Journal.Problem(guest.BlockContract, false); damaged {
