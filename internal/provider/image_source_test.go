@@ -40,8 +40,12 @@ func TestImageDataSource(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		for _, is := range []struct{ got, want []string }{
-			{v.Platforms, []string{"linux/amd64"}}, {v.Entrypoint, []string{"/entry.sh"}}, {v.Command, []string{"postgres"}},
-			{v.Environment, []string{"PATH=/bin", "PGDATA=/data"}}, {v.Volumes, []string{"/data"}}, {v.Ports, []string{"5432/tcp"}},
+			{v.Platforms, []string{"linux/amd64"}},
+			{v.Entrypoint, []string{"/entry.sh"}},
+			{v.Command, []string{"postgres"}},
+			{v.Environment, []string{"PATH=/bin", "PGDATA=/data"}},
+			{v.Volumes, []string{"/data"}},
+			{v.Ports, []string{"5432/tcp"}},
 		} {
 			if !slices.Equal(is.got, is.want) {
 				t.Errorf("%v, want %v", is.got, is.want)

@@ -196,7 +196,7 @@ func (r *instanceResource) settle(ctx context.Context, planned *instanceModel, n
 		}
 		c.showAvailable(digest)
 	}
-	*c = c.complete()
+	*c = completed(*c)
 }
 
 // Delete removes the container with what belongs to it. It judges again: a plan is not asked before every removal.

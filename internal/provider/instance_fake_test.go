@@ -92,8 +92,10 @@ func (b *berth) Plan(_ context.Context, seen recipe.Observation, w preview.Want)
 	switch {
 	case seen.Journal != nil:
 		p.Operation = preview.OpUpdate
-		p.Blockers = append(p.Blockers, preview.Blocker{Code: preview.CodeNeedsReconcile, Attribute: "reconcile",
-			Title: "CT 6001 vault: an operation stopped half-way (needs_reconcile)", Found: seen.Journal.Operation + " stopped.", Remedy: "Say how to go on."})
+		p.Blockers = append(p.Blockers, preview.Blocker{
+			Code: preview.CodeNeedsReconcile, Attribute: "reconcile",
+			Title: "CT 6001 vault: an operation stopped half-way (needs_reconcile)", Found: seen.Journal.Operation + " stopped.", Remedy: "Say how to go on.",
+		})
 	case seen.Presence == guest.Absent:
 		p.Operation = preview.OpInstall
 	case seen.Foreign != nil:
@@ -138,8 +140,10 @@ func (b *berth) PlanReconcile(_ context.Context, seen recipe.Observation, _ prev
 func (b *berth) PlanRemove(_ context.Context, seen recipe.Observation, w preview.Want) (preview.Preview, error) {
 	p := preview.Preview{Operation: preview.OpRemove, Summary: "CT 6001 vault: remove", Acknowledged: seen.Acknowledged}
 	if w.Instance.Protected {
-		p.Blockers = []preview.Blocker{{Code: preview.CodeProtected, Attribute: "deletion_protection", Title: "CT 6001 vault: deletion_protected",
-			Found: "deletion_protection is true.", Remedy: "Set it to false."}}
+		p.Blockers = []preview.Blocker{{
+			Code: preview.CodeProtected, Attribute: "deletion_protection", Title: "CT 6001 vault: deletion_protected",
+			Found: "deletion_protection is true.", Remedy: "Set it to false.",
+		}}
 	}
 	return p, nil
 }
@@ -190,8 +194,10 @@ func (b *berth) Apply(_ context.Context, req recipe.Request) (recipe.Result, err
 	b.env = maps.Clone(w.Instance.Environment)
 	image := w.Instance.Image
 	if req.Reconcile == nil {
-		b.made = &guest.Contract{Guest: berthID, Instance: fmt.Sprintf("i%d", b.written), At: b.written, Installed: install,
-			App: &guest.Application{Image: image.Reference, Digest: image.Digest, Manifest: image.Manifest, Arch: image.Arch}}
+		b.made = &guest.Contract{
+			Guest: berthID, Instance: fmt.Sprintf("i%d", b.written), At: b.written, Installed: install,
+			App: &guest.Application{Image: image.Reference, Digest: image.Digest, Manifest: image.Manifest, Arch: image.Arch},
+		}
 	}
 	return result, nil
 }
@@ -232,7 +238,7 @@ func newDock(t *testing.T, c cli, arguments ...string) *dock {
 	d := &dock{berth: newBerth(), shelf: newShelf(t)}
 	d.v1 = d.shelf.put("app:1", imageFor(t, "1", v1.Config{Env: []string{"PATH=/bin"}, User: "1000"}))
 	d.v2 = d.shelf.put("app:2", imageFor(t, "2", v1.Config{Env: []string{"PATH=/bin"}}))
-	d.workspace = newWorkspace(t, c, attach(t, d.berth.provider()))
+	d.workspace = newWorkspace(t, c, attach(t, d.provider()))
 	d.write("provider.tf", fmt.Sprintf("provider \"pvrx\" {\n  endpoint = \"https://pve1.test:8006\"\n  api_token = \"u@pve!t=x\"\n  %s\n  %s\n}\n",
 		d.shelf.block(), strings.Join(arguments, "\n  ")))
 	return d
@@ -240,8 +246,8 @@ func newDock(t *testing.T, c cli, arguments ...string) *dock {
 
 // install writes a block for the first image and applies it.
 func (d *dock) install(arguments ...string) {
-	d.workspace.t.Helper()
+	d.t.Helper()
 	d.write("main.tf", vaultBlock(d.shelf.ref("app:1"), arguments...))
-	d.workspace.plan(2)
-	d.workspace.apply(0)
+	d.plan(2)
+	d.apply(0)
 }

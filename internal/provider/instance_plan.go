@@ -228,7 +228,7 @@ func (r *instanceResource) judge(ctx context.Context, configured *instanceModel,
 		return v, diags
 	}
 	v.preview.Blockers = preview.Foremost(v.preview.Blockers)
-	v.holdBack()
+	v.preview = v.heldBack()
 	if v.preview.Operation == 0 && len(v.preview.Blockers) == 0 && open == nil {
 		v.due = dueNothing
 		return v, diags
@@ -237,21 +237,21 @@ func (r *instanceResource) judge(ctx context.Context, configured *instanceModel,
 	return v, diags
 }
 
-// holdBack leaves a container alone whose update was rolled back, when the configuration still has the arguments that came
-// with the refused image: they may be meant for that one only.
-func (v *verdict) holdBack() {
+// heldBack is the preview, and an empty one for a container whose update was rolled back when the configuration still has the
+// arguments that came with the refused image: they may be meant for that one only.
+func (v verdict) heldBack() preview.Preview {
 	c := v.seen.Contract
 	if v.preview.Operation != preview.OpModify || c == nil || !slices.Contains(c.Declined, v.want.Install().Hash()) {
-		return
+		return v.preview
 	}
 	var held []string
 	for _, change := range v.preview.Changes {
 		held = append(held, change.What)
 	}
 	if !slices.Contains(held, "environment") && !slices.Contains(held, "entrypoint") {
-		return
+		return v.preview
 	}
-	v.preview = preview.Preview{Warnings: []string{fmt.Sprintf("the update to %s was rolled back and is not tried again until image or "+
+	return preview.Preview{Warnings: []string{fmt.Sprintf("the update to %s was rolled back and is not tried again until image or "+
 		"triggers change; what came with it stays as it was, since it may be meant for that image only: %s", v.want.Instance.Image.Reference, list(held))}}
 }
 

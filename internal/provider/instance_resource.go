@@ -156,11 +156,11 @@ func (r *instanceResource) show(ctx context.Context, before instanceComputed, se
 	}
 	c.Status = types.StringValue(string(statusOf(seen, recipe.Status(before.Status.ValueString()))))
 	c.Addresses = r.addresses(ctx, before.Addresses, seen)
-	return c.complete()
+	return completed(c)
 }
 
-// complete makes null of what is still unknown.
-func (c instanceComputed) complete() instanceComputed {
+// completed makes null of what is still unknown.
+func completed(c instanceComputed) instanceComputed {
 	for _, s := range []*types.String{&c.Status, &c.CurrentNode, &c.Digest, &c.PlatformDigest, &c.AvailableDigest} {
 		if s.IsUnknown() {
 			*s = types.StringNull()

@@ -133,9 +133,14 @@ func (c *chart) note(title string, out output) {
 		shown = "No changes." + shown
 	}
 	for _, equal := range [][2]string{
-		{regexp.QuoteMeta(c.h.shelf.host), "registry.lan:5000"}, {`sha256:([0-9a-f]{12})[0-9a-f]{52}`, "sha256:$1…"}, {`"sha256:[0-9a-f]{32}"`, `"sha256:…"`},
-		{`op-6001-\d{8}-[0-9a-f]+`, "op-6001-20261201-3f2a"}, {`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "2026-12-01T12:00:00Z"},
-		{`\d+ unchanged attributes? hidden`, "… unchanged attributes hidden"}, {`port( +)= \d+`, "port$1= 8080"}, {`127\.0\.0\.1:\d+`, "127.0.0.1:8080"},
+		{regexp.QuoteMeta(c.h.shelf.host), "registry.lan:5000"},
+		{`sha256:([0-9a-f]{12})[0-9a-f]{52}`, "sha256:$1…"},
+		{`"sha256:[0-9a-f]{32}"`, `"sha256:…"`},
+		{`op-6001-\d{8}-[0-9a-f]+`, "op-6001-20261201-3f2a"},
+		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "2026-12-01T12:00:00Z"},
+		{`\d+ unchanged attributes? hidden`, "… unchanged attributes hidden"},
+		{`port( +)= \d+`, "port$1= 8080"},
+		{`127\.0\.0\.1:\d+`, "127.0.0.1:8080"},
 		{`:\d\d:\d\d:\d\d`, ":12:00:00"},
 	} {
 		shown = regexp.MustCompile(equal[0]).ReplaceAllString(shown, equal[1])
