@@ -23,9 +23,13 @@ func (j *judge) judgeBusy() {
 
 func (j *judge) judgeProtection() {
 	if on := j.f.Guest.Config.Values["protection"]; on != "" && on != "0" {
+		may := "if it may be reinstalled"
+		if j.w.Instance != nil {
+			may = "if that may be done to it"
+		}
 		j.block(Blocker{
 			Code: CodeProtected, Subject: j.id().String(), Found: fmt.Sprintf(j.kind()+" %d has protection = %s.", j.id(), on),
-			Remedy: "Take the protection off in Proxmox if it may be reinstalled; pvrx never lifts it.",
+			Remedy: "Take the protection off in Proxmox " + may + "; pvrx never lifts it.",
 		})
 	}
 }

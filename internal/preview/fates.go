@@ -108,7 +108,7 @@ func (j *judge) decideHost(v *volume) {
 		j.blockUnlessDropped(v.key, Blocker{
 			Code: CodeNotRecreatable, Subject: v.Key, Attribute: "drop",
 			Found:  fmt.Sprintf("%s is a %s (%s), which Proxmox lets only root@pam with a password set; this login is %s.", v.key, what, v.Volume, j.login()),
-			Remedy: fmt.Sprintf("Add %q to drop to reinstall without it (the host's data stays), or log in as root@pam with a password.", v.key),
+			Remedy: fmt.Sprintf("Add %q to drop to %s without it (the host's data stays), or log in as root@pam with a password.", v.key, j.deed()),
 		})
 	}
 }
@@ -133,7 +133,7 @@ func (j *judge) decideForeign(v *volume) {
 		j.blockUnlessDropped(v.key, Blocker{
 			Code: CodeNotRecreatable, Subject: v.Key, Attribute: "drop",
 			Found:  fmt.Sprintf("%s (%s) belongs to guest %d: its data stays, but it cannot be named here again: %s.", v.key, v.Volume, v.Owner, missing),
-			Remedy: fmt.Sprintf("Add %q to drop to reinstall without it, or grant what is missing.", v.key),
+			Remedy: fmt.Sprintf("Add %q to drop to %s without it, or grant what is missing.", v.key, j.deed()),
 		})
 	}
 }

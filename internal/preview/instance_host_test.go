@@ -46,6 +46,10 @@ func TestInstanceHostDirectoriesAndDevices(t *testing.T) {
 			f.unset("dev0")
 			f.contract(func(_ *guest.Contract, app *guest.Application) { delete(app.Keys, "dev0") })
 		}},
+		"no longer, and it waits for a restart": {func(f *Facts, w *Want) {
+			w.Instance.HostPaths, w.Drop = nil, []string{"mp1"}
+			f.Guest.Pending = []guest.Change{{Key: "mp1", Delete: true}}
+		}, 0, nil, []string{"mp1"}},
 		"a mount nobody has any more": {make: func(f *Facts, w *Want) {
 			w.Instance.HostPaths = nil
 			f.unset("mp1")

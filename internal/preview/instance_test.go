@@ -246,4 +246,8 @@ func TestInstanceStorages(t *testing.T) {
 	if archive, rootfs := InstanceStorages(f, w); archive != "local" || rootfs != "local-lvm" {
 		t.Errorf("the container's own are %q and %q", archive, rootfs)
 	}
+	f.edit("local", func(s *guest.Storage) { s.Active = false })
+	if archive, _ := InstanceStorages(f, w); archive != "tank" {
+		t.Errorf("while its own is away the only other one is %q", archive)
+	}
 }

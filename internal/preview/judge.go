@@ -49,6 +49,14 @@ func (j *judge) kind() string {
 	return guest.KindContainer.String()
 }
 
+// deed is what makes a new root file system, as a verb.
+func (j *judge) deed() string {
+	if j.w.Instance != nil {
+		return "update"
+	}
+	return "reinstall"
+}
+
 // readable reports whether there is a guest of the right kind whose configuration can be judged.
 func (j *judge) readable() bool { return j.f.Presence == guest.Present && !j.f.WrongType }
 

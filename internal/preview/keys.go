@@ -103,7 +103,7 @@ func (j *judge) judgeKeys() {
 func (j *judge) cannotSet(key, why string) {
 	j.blockUnlessDropped(key, Blocker{
 		Code: CodeNotRecreatable, Subject: key, Attribute: "drop", Found: why + ".",
-		Remedy: fmt.Sprintf("Add %q to drop to reinstall without it.", key),
+		Remedy: fmt.Sprintf("Add %q to drop to %s without it.", key, j.deed()),
 	})
 }
 
