@@ -48,9 +48,9 @@ func (k *taker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/status"):
 		fmt.Fprintf(w, `{"data":{"status":"stopped","exitstatus":"OK","upid":%q,"node":"pve1","type":"imgcopy","user":"root@pam"}}`, upid)
 	case strings.HasSuffix(r.URL.Path, "/log"):
-		io.WriteString(w, `{"total":1,"data":[{"n":1,"t":"calculating checksum...OK, checksum verified"}]}`)
+		_, _ = io.WriteString(w, `{"total":1,"data":[{"n":1,"t":"calculating checksum...OK, checksum verified"}]}`)
 	default:
-		io.WriteString(w, `{"data":[]}`)
+		_, _ = io.WriteString(w, `{"data":[]}`)
 	}
 }
 

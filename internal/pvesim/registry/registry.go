@@ -5,6 +5,7 @@ package registry
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -42,9 +43,9 @@ type Image struct {
 	Volumes []string
 }
 
-// Start makes an empty registry listen on an address, such as "127.0.0.1:0".
-func Start(address string) (*Registry, error) {
-	listening, err := net.Listen("tcp", address)
+// Start makes an empty registry listen on an address, such as "127.0.0.1:0". ctx bounds the start alone: it answers until Close.
+func Start(ctx context.Context, address string) (*Registry, error) {
+	listening, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
 	}

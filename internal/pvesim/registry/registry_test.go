@@ -9,7 +9,7 @@ import (
 
 // What is pushed can be pulled, by tag and by digest, and equal images are one image.
 func TestPushedImagesCanBePulled(t *testing.T) {
-	r, err := Start("127.0.0.1:0")
+	r, err := Start(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +41,10 @@ func TestPushedImagesCanBePulled(t *testing.T) {
 }
 
 func TestRegistryThatCannotBe(t *testing.T) {
-	if _, err := Start("203.0.113.1:1"); err == nil {
+	if _, err := Start(t.Context(), "203.0.113.1:1"); err == nil {
 		t.Error("it listens on an address of somebody else")
 	}
-	r, err := Start("127.0.0.1:0")
+	r, err := Start(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

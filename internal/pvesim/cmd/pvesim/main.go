@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, out io.Writer) err
 		fmt.Fprintf(out, "ca=%s\n", *ca)
 	}
 	if *images {
-		r, err := serveImages(out)
+		r, err := serveImages(ctx, out)
 		if err != nil {
 			return err
 		}
@@ -117,8 +117,8 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 // serveImages starts a registry with the versions of the demo's application, the last of which is broken.
-func serveImages(out io.Writer) (*registry.Registry, error) {
-	r, err := registry.Start("127.0.0.1:0")
+func serveImages(ctx context.Context, out io.Writer) (*registry.Registry, error) {
+	r, err := registry.Start(ctx, "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
