@@ -35,7 +35,7 @@ type mutant struct {
 // mutants are all, in the order of the layers.
 func mutants() []mutant {
 	var all []mutant
-	for _, part := range [][]mutant{ofStage(), ofRecipe(), ofInstance(), ofRecords(), ofPort(), ofFacts()} {
+	for _, part := range [][]mutant{ofStage(), ofRecipe(), ofVM(), ofInstance(), ofRecords(), ofPort(), ofFacts()} {
 		all = append(all, part...)
 	}
 	return all

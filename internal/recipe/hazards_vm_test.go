@@ -48,6 +48,30 @@ func TestA6VMStorageThatIsGone(t *testing.T) {
 	})
 }
 
+// A parking VM that came to hold something else is not destroyed, whether a key of it names the volume or only its storage does:
+// the operation stops and says what it holds.
+func TestA3VMParkingThatHoldsSomethingElse(t *testing.T) {
+	const theirs = "local-lvm:vm-907131-disk-7"
+	for name, key := range map[string]string{"attached": "scsi9", "unused": "unused3", "on the storage only": ""} {
+		w := newVMWorld()
+		w.server.Inject(pvesim.Fault{Kind: pvesim.FaultWorld, Method: "POST", Path: "/7131/status/start$", World: func(c *pvesim.Cluster) {
+			if err := c.AddVolume("pve1", theirs, 1<<30); err != nil {
+				panic(err)
+			}
+			if key != "" {
+				c.SetConfig(907131, key, theirs)
+			}
+		}})
+		_, err := w.applyVM(t, recipe.Request{Want: wantsVM()})
+		if err == nil || !strings.Contains(err.Error(), theirs) {
+			t.Errorf("%s: it says %v", name, err)
+		}
+		if _, there := w.cluster.Volume(theirs); !there || w.server.FaultsStruck() == 0 {
+			t.Errorf("%s: %s is gone", name, theirs)
+		}
+	}
+}
+
 // A storage that went away since makes accept refuse to destroy the old VM: what it owns there cannot be seen, and Proxmox would
 // leave it behind without an owner.
 func TestA6VMAcceptWhileAStorageIsGone(t *testing.T) {
@@ -279,6 +303,25 @@ func TestC13VMUnusedKeysThatWereUsedAgain(t *testing.T) {
 	}
 	if _, there := w.cluster.Volume(theirs); !there || w.cluster.Config(7131)["unused0"] != theirs {
 		t.Errorf("%s is there: %v; unused0 is %q", theirs, there, w.cluster.Config(7131)["unused0"])
+	}
+}
+
+// A disk that somebody put under the key of a new one while the VM waited for trust is not the operation's: a rollback stops there.
+func TestC13VMRollbackLeavesWhatSomebodyElsePutThere(t *testing.T) {
+	w := newVMWorld()
+	r, err := w.applyVM(t, recipe.Request{Want: wantsVM()})
+	mustVM(t, r, err, recipe.StatusAwaitingTrust)
+	const theirs = "local-lvm:vm-7131-disk-9"
+	if err := w.cluster.AddVolume("pve1", theirs, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	w.cluster.SetConfig(7131, "unused5", w.cluster.VolumeOf(7131, "scsi1"))
+	w.cluster.SetConfig(7131, "scsi1", theirs+",size=1G")
+	if _, err := w.reconcileVM(t, wantsVM(), r.Operation, "rollback"); err == nil || !strings.Contains(err.Error(), theirs) {
+		t.Errorf("it says %v", err)
+	}
+	if w.cluster.VolumeOf(7131, "scsi1") != theirs {
+		t.Errorf("scsi1 is %q", w.cluster.Config(7131)["scsi1"])
 	}
 }
 

@@ -236,3 +236,25 @@ func TestRebuildRollbackThatDiesStaysDeclined(t *testing.T) {
 		t.Error("the declined install was tried again")
 	}
 }
+
+// A new disk has the format of the old one, also a blank one: a raw disk on a directory could be in no snapshot. What the
+// options ask for comes first.
+func TestRebuildKeepsTheFormatOfTheDisk(t *testing.T) {
+	for asked, want := range map[string]string{"": ".qcow2", "raw": ".raw"} {
+		w := newVMWorld()
+		w.cluster.AddVM(pvesim.VMSpec{VMID: 7132, Config: map[string]string{
+			"name": "id02", "scsi0": "local:8,format=qcow2", "scsi1": "local:4,format=qcow2", "boot": "order=scsi0",
+		}})
+		blank := preview.SystemDisk{Blank: true, Size: 2 << 30, SizeText: "2GiB"}
+		if asked != "" {
+			blank.Options = map[string]string{"format": asked}
+		}
+		r, err := w.applyVM(t, recipe.Request{Want: preview.Want{VMID: 7132, Name: "id02", Timeout: time.Hour, VM: &preview.VMWant{
+			SystemDisks: map[string]preview.SystemDisk{"scsi0": {Image: cloudImage}, "scsi1": blank},
+		}}})
+		mustVM(t, r, err, recipe.StatusAwaitingTrust)
+		if system, scratch := w.cluster.VolumeOf(7132, "scsi0"), w.cluster.VolumeOf(7132, "scsi1"); !strings.HasSuffix(system, ".qcow2") || !strings.HasSuffix(scratch, want) {
+			t.Errorf("format %q: scsi0 is %s, scsi1 %s", asked, system, scratch)
+		}
+	}
+}

@@ -177,3 +177,29 @@ func TestReplaceIsNotTakenBackByAPlanThatDidNotSeeIt(t *testing.T) {
 		t.Errorf("%d changes were sent, VM 9131 runs: %v", n, w.cluster.Running(9131))
 	}
 }
+
+// With one identity two machines never run at once: somebody starts the old VM while the new one is made ready, and the new one
+// is not started; all is taken back.
+func TestReplaceNeverRunsTwoMachinesWithOneIdentity(t *testing.T) {
+	b := vmScenes()[1].baseVM(t)
+	for i, q := range b.sent {
+		if !strings.HasSuffix(q.Path, "/9131/status/start") {
+			continue
+		}
+		w := b.freshVM()
+		w.server.Inject(pvesim.Fault{Kind: pvesim.FaultWorld, Mutation: i, World: func(c *pvesim.Cluster) { c.SetRunning(7131, true) }})
+		if _, err := w.applyVM(t, b.req()); err == nil || !strings.Contains(err.Error(), "one identity") {
+			t.Errorf("it says %v", err)
+		}
+		for _, r := range w.server.Requests() {
+			if strings.HasSuffix(r.Path, "/9131/status/start") {
+				t.Error("the new VM was started")
+			}
+		}
+		if now := w.dumpVM(); now != b.before {
+			t.Errorf("not as before:\n%s", difference(b.before, now))
+		}
+		return
+	}
+	t.Error("the new VM is never started")
+}
