@@ -135,7 +135,7 @@ func instanceImageAttributes() map[string]schema.Attribute {
 			Optional:    true,
 			MarkdownDescription: "Variables over those of the image. A variable that is taken out here, or that a new image does not have, is " +
 				"gone. `PVRX_CONTRACT` is pvrx's own.",
-			Validators: []validator.Map{mapvalidator.KeysAre(isVariable()), mapvalidator.ValueStringsAre(isPrintable())},
+			Validators: []validator.Map{mapvalidator.KeysAre(isVariable()), mapvalidator.ValueStringsAre(isValue())},
 		},
 		"environment_wo": schema.MapAttribute{
 			ElementType: types.StringType,
@@ -144,7 +144,7 @@ func instanceImageAttributes() map[string]schema.Attribute {
 			WriteOnly:   true,
 			MarkdownDescription: "Secret variables: in no plan and no state. Whoever has `VM.Audit` with `VM.Config.Options` on the container, or " +
 				"a backup of it, can read them. A change is written when `environment_wo_version` changes too, or with the next update.",
-			Validators: []validator.Map{mapvalidator.KeysAre(isVariable()), mapvalidator.ValueStringsAre(isPrintable())},
+			Validators: []validator.Map{mapvalidator.KeysAre(isVariable()), mapvalidator.ValueStringsAre(isValue())},
 		},
 		"environment_wo_version": schema.Int64Attribute{
 			Optional:            true,

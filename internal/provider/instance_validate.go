@@ -54,12 +54,22 @@ func isMemory(least int) validator.String {
 	}}
 }
 
-// isPrintable accepts what an environment or an entrypoint may hold.
+// isPrintable accepts what an entrypoint may hold.
 func isPrintable() validator.String {
 	return check{about: "text of one line", test: func(text string) error {
 		control := func(r rune) bool { return r != '\t' && (r < ' ' || r == 0x7f) }
 		if strings.ContainsFunc(text, control) {
 			return errors.New("it holds a line break or another control character, which Proxmox does not take")
+		}
+		return nil
+	}}
+}
+
+// isValue accepts the value of an environment variable.
+func isValue() validator.String {
+	return check{about: "text that Proxmox keeps as it is", test: func(text string) error {
+		if why := guest.UnkeptVariable("NAME", text); why != "" {
+			return errors.New(why)
 		}
 		return nil
 	}}

@@ -55,6 +55,16 @@ func (o *operation) laidOver(image string) (string, error) {
 	}
 	all := guest.ReadEnvironment(image)
 	maps.Copy(all, own)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch why := guest.UnkeptVariable(name, all[name]); {
+		case why == "":
+		case guest.UnkeptVariable(name, "") != "": // a create takes it, a change does not
+			delete(all, name)
+			o.warn("the image's variable %s is left out: %s", name, why)
+		default:
+			return "", fmt.Errorf("the image's variable %s cannot be kept: %s; set it to another value in environment", guest.Printable(name), why)
+		}
+	}
 	all[guest.ContractVariable] = o.j.Operation
 	return guest.WriteEnvironment(all), nil
 }
@@ -66,8 +76,10 @@ func (o *operation) ourEnvironment(env string) bool {
 
 // learn records what came with the image, before ours goes over it: names, never values.
 func (o *operation) learn(ctx context.Context, made guest.Config) error {
+	theirs := slices.Sorted(maps.Keys(guest.ReadEnvironment(made.Values["env"])))
+	theirs = slices.DeleteFunc(theirs, func(name string) bool { return guest.UnkeptVariable(name, "") != "" }) // see laidOver
 	return o.save(ctx, o.changeApp(func(d *guest.Deployment) {
-		d.Next.Theirs = slices.Sorted(maps.Keys(guest.ReadEnvironment(made.Values["env"])))
+		d.Next.Theirs = theirs
 		d.Next.Entrypoint = made.Values["entrypoint"]
 	}))
 }
@@ -129,6 +141,13 @@ func (o *operation) rehearseEnvironment(ctx context.Context) error {
 	if o.j.App == nil {
 		return nil
 	}
+	old, err := o.host.Config(ctx, o.guest)
+	if err != nil {
+		return err
+	}
+	if err := o.readable(old); err != nil {
+		return err
+	}
 	if err := o.giveEnvironment(ctx, o.parking); err != nil {
 		return fmt.Errorf("rehearsal: %w", err)
 	}
@@ -171,6 +190,11 @@ func (o *operation) readable(old guest.Config) error {
 	env, was := old.Values["env"], o.j.App.Was
 	if hidden := env != "" && !strings.Contains(env, "="); hidden || env == "" && was != nil && len(was.Own)+len(was.Theirs) > 0 {
 		return fmt.Errorf("the environment of CT %d cannot be read (VM.Config.Options on %s): it would be lost", o.guest.VMID, vmPath(o.guest.VMID))
+	}
+	for name, value := range guest.ReadEnvironment(env) {
+		if why := guest.UnkeptVariable(name, value); why != "" && !o.j.App.Hold {
+			return fmt.Errorf("the variable %s of CT %d could not be given back, should the update go back: %s; set it to another value first", guest.Printable(name), o.guest.VMID, why)
+		}
 	}
 	return nil
 }

@@ -72,6 +72,28 @@ func (w *world) inert(t *testing.T, req recipe.Request) {
 	}
 }
 
+// A create writes every variable that an image has. Some of them no change may write, and some come back as others.
+func TestInstanceVariablesThatProxmoxDoesNotKeep(t *testing.T) {
+	c := newClinic(t)
+	w := newInstanceWorld()
+	result, err := w.applyInstance(t, recipe.Request{Want: wantsInstance("0dd"), Health: c.admit(w)})
+	if err != nil || !slices.ContainsFunc(result.Warnings, func(text string) bool { return strings.Contains(text, "X.Y is left out") }) {
+		t.Fatalf("%q: %v", result.Warnings, err)
+	}
+	if _, there := w.environment(8001)["X.Y"]; there || slices.Contains(w.contract(8001).App.Theirs, "X.Y") {
+		t.Errorf("X.Y: %v, recorded %v", there, w.contract(8001).App.Theirs)
+	}
+
+	w = newInstanceWorld()
+	before := w.dump()
+	if _, err := w.applyInstance(t, recipe.Request{Want: wantsInstance("fee"), Health: c.admit(w)}); err == nil || !strings.Contains(err.Error(), "GREETING") || strings.Contains(err.Error(), "grüß") {
+		t.Errorf("a variable that would come back as another one: %v", err)
+	}
+	if now := w.dump(); now != before {
+		t.Errorf("something is left:\n%s", difference(before, now))
+	}
+}
+
 func TestInstanceFailedInstallLeavesNothing(t *testing.T) {
 	c := newClinic(t)
 	w := newInstanceWorld()

@@ -47,6 +47,8 @@ func images() map[string]pvesim.Template {
 	ends.Files["/entry.sh"] = "#!/bin/sh\nexit 1\n"
 	return map[string]pvesim.Template{
 		"dead": ends,
+		"0dd":  application("odd", "PATH=/image-5:/bin", "X.Y=1"),
+		"fee":  application("fee", "PATH=/image-6:/bin", "GREETING=grüß"),
 		"a1":   application("1", "PATH=/image-1:/bin", "OLD_ONLY=1", "LEVEL=image"),
 		"b2":   application("2", "PATH=/image-2:/bin", "LEVEL=image", "NEW_ONLY=2"),
 		"bad":  application("broken", "PATH=/image-3:/bin"),
