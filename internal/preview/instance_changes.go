@@ -46,7 +46,11 @@ func (i *instance) changeInstall() {
 	}
 	for _, name := range sortedKeys(both(was.Triggers, wanted.Triggers)) {
 		if was.Triggers[name] != wanted.Triggers[name] {
-			i.change("trigger "+name, notSet(was.Triggers[name]), notSet(wanted.Triggers[name]), TakesRootfs)
+			what := "trigger " + name
+			if name == "" {
+				what = "triggers" // not all of them are known yet
+			}
+			i.change(what, notSet(was.Triggers[name]), notSet(wanted.Triggers[name]), TakesRootfs)
 		}
 	}
 	if wanted.RootfsStorage != "" && was.RootfsStorage != wanted.RootfsStorage {

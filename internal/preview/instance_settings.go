@@ -101,8 +101,14 @@ func differing(a, b string) (onlyA, onlyB string) {
 func (i *instance) mergedNetwork(key, wanted string) string {
 	want, errWant := guest.ParseNetwork(key, wanted)
 	live, errLive := guest.ParseNetwork(key, i.f.Guest.Config.Values[key])
-	if errWant != nil || errLive != nil {
-		return wanted // new, or not readable: Proxmox says what is wrong with it
+	switch {
+	case errWant != nil:
+		return wanted // Proxmox says what is wrong with it
+	case errLive != nil: // new: only a create lets the node manage it by itself, and nobody inside would
+		if entrypoint := i.f.Guest.Config.Values["entrypoint"]; entrypoint != "" && !strings.HasPrefix(entrypoint, "/sbin/init") && want.Options["host-managed"] == "" {
+			want.Options["host-managed"] = "1"
+		}
+		return want.String()
 	}
 	for _, own := range []string{"hwaddr", "type", "host-managed", "name"} {
 		if has, there := live.Options[own]; there && want.Options[own] == "" {

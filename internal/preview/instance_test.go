@@ -47,7 +47,7 @@ func TestWhatIsDueForAnInstance(t *testing.T) {
 		},
 		"a network more": {
 			func(_ *Facts, w *Want) { w.Instance.Settings["net1"] = "name=eth1,bridge=vmbr0" }, OpModify,
-			"net1 not set→name=eth1,bridge=vmbr0 (live)",
+			"net1 not set→name=eth1,bridge=vmbr0,host-managed=1 (live)",
 		},
 		"a network goes": {func(_ *Facts, w *Want) { delete(w.Instance.Settings, "net0") }, OpModify, "net0 "},
 		"pool":           {func(_ *Facts, w *Want) { w.Instance.Settings["pool"] = "apps" }, OpModify, "pool not set→apps (live)"},
@@ -107,8 +107,9 @@ func TestWhatIsDueForAnInstance(t *testing.T) {
 			newer(w)
 			f.contract(func(c *guest.Contract, _ *guest.Application) { c.Declined = []string{w.Install().Hash()} })
 		}, 0, ""},
-		"an image that is not known yet": {func(_ *Facts, w *Want) { w.Instance.Image.Digest = "" }, OpUpdate, "image docker.io/library/nginx sha256:0123456789ab…→an image that is not known yet (new root file system)"},
-		"a trigger":                      {func(_ *Facts, w *Want) { w.Triggers = map[string]string{"k": "1"} }, OpUpdate, "trigger k not set→1 (new root file system)"},
+		"an image that is not known yet":  {func(_ *Facts, w *Want) { w.Instance.Image.Digest = "" }, OpUpdate, "image docker.io/library/nginx sha256:0123456789ab…→an image that is not known yet (new root file system)"},
+		"a trigger":                       {func(_ *Facts, w *Want) { w.Triggers = map[string]string{"k": "1"} }, OpUpdate, "trigger k not set→1 (new root file system)"},
+		"triggers that are not known yet": {func(_ *Facts, w *Want) { w.Triggers = map[string]string{"": "(known after apply)"} }, OpUpdate, "triggers not set→(known after apply) (new root file system)"},
 		"another rootfs storage": {func(f *Facts, w *Want) {
 			f.edit("tank", func(s *guest.Storage) { s.Content = []string{"rootdir"} })
 			w.Rootfs.Storage = "tank"
