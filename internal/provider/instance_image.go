@@ -48,11 +48,6 @@ func applicationOf(contract, foreign *guest.Contract) *guest.Application {
 // registry is not asked; one that is followed was asked for by Read, so that plan and apply mean the same digest. Otherwise
 // the reference is resolved. A registry that cannot say leaves the digest open, with the reason.
 func (r *instanceResource) image(ctx context.Context, m *instanceModel, app *guest.Application, last instanceMemo) (image preview.Image, diags diag.Diagnostics) {
-	ref, err := oci.ParseReference(m.Image.ValueString())
-	if err != nil {
-		diags.AddAttributeError(path.Root("image"), "image is not usable", sentence(err.Error()))
-		return image, diags
-	}
 	var known guest.Application
 	if app != nil {
 		known = *app
@@ -65,6 +60,14 @@ func (r *instanceResource) image(ctx context.Context, m *instanceModel, app *gue
 	if known.Arch != "" && platform.Arch() != known.Arch {
 		diags.AddAttributeError(path.Root("platform"), "platform cannot change",
 			fmt.Sprintf("The container is made for %s, and stays so. Put platform back, or make another container.", known.Arch))
+		return image, diags
+	}
+	if m.Image.IsUnknown() {
+		return preview.Image{Arch: platform.Arch()}, diags // it counts as changed; the apply resolves it before any effect
+	}
+	ref, err := oci.ParseReference(m.Image.ValueString())
+	if err != nil {
+		diags.AddAttributeError(path.Root("image"), "image is not usable", sentence(err.Error()))
 		return image, diags
 	}
 	image = preview.Image{Reference: ref.String(), Repository: ref.Name(), Arch: platform.Arch()}

@@ -84,11 +84,11 @@ func (m *instanceModel) common() guestModel {
 	}
 }
 
-// decisive are the arguments whose values decide what a plan shows. Values of variables, and what a network is given, may
-// come from resources that do not exist yet.
+// decisive are the arguments whose values decide what a plan shows. Image, triggers and values of variables may come from
+// resources that do not exist yet: they count as changed.
 func (m *instanceModel) decisive() map[string]attr.Value {
 	return map[string]attr.Value{
-		"vmid": m.VMID, "hostname": m.Hostname, "image": m.Image, "platform": m.Platform, "update": m.Follows, "node": m.Node,
+		"vmid": m.VMID, "hostname": m.Hostname, "platform": m.Platform, "update": m.Follows, "node": m.Node,
 		"archive_storage": m.ArchiveStorage, "rootfs": m.Rootfs, "volumes": m.Volumes, "host_directories": m.HostDirectories,
 		"devices": m.Devices, "erase": m.Erase, "drop": m.Drop, "allow": m.Allow, "adopt": m.Adopt, "backup": m.Backup,
 		"reconcile": m.Reconcile, "deletion_protection": m.DeletionProtection, "on_failure": m.OnFailure, "started": m.Started,

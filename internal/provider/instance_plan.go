@@ -75,10 +75,7 @@ func (r *instanceResource) planCreate(ctx context.Context, req resource.ModifyPl
 				"What differs from this configuration is shown by the next plan.")
 	} else {
 		r.planImage(c, v)
-		c.Preview, c.LastOperation = showInstancePreview(v.preview, v.want.installUnknown()), types.ObjectUnknown(lastOperationType)
-		if holdsUnknown(configured.Environment) {
-			c.Preview = changesUnknown(c.Preview)
-		}
+		c.Preview, c.LastOperation = showInstancePreview(v.preview, configured.unsureAbout()), types.ObjectUnknown(lastOperationType)
 		resp.Diagnostics.Append(reportOperation(name, v)...)
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &planned)...)
@@ -89,6 +86,10 @@ func (r *instanceResource) planImage(c *instanceComputed, v verdict) {
 	image := v.want.Instance.Image
 	c.Digest, c.PlatformDigest = types.StringValue(image.Digest), types.StringValue(image.Manifest)
 	c.AvailableDigest, c.UpdateAvailable = types.StringValue(image.Digest), types.BoolValue(false)
+	if v.want.sourceUnknown {
+		c.Digest, c.PlatformDigest, c.AvailableDigest = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
+		c.UpdateAvailable = types.BoolUnknown()
+	}
 	if v.want.installUnknown() {
 		c.Installed = types.ObjectUnknown(installedType)
 	}
@@ -326,11 +327,11 @@ func (r *instanceResource) plannedComputed(configured, prior *instanceModel, v v
 		return c
 	case dueBlocked:
 		// Left alone, and shown in every plan until it is done.
-		c.Preview = showInstancePreview(v.preview, v.want.installUnknown())
+		c.Preview = showInstancePreview(v.preview, unsure)
 		return c
 	case dueOperation, dueReconcile, dueGrow, dueAdoption:
 	}
-	c.Preview = showInstancePreview(v.preview, v.want.installUnknown())
+	c.Preview = showInstancePreview(v.preview, unsure)
 	c.Status = types.StringUnknown()
 	if status := v.reaches(); status != "" {
 		c.Status = types.StringValue(string(status))
@@ -352,12 +353,10 @@ func (r *instanceResource) plannedComputed(configured, prior *instanceModel, v v
 		c.Digest, c.PlatformDigest, c.UpdateAvailable = types.StringUnknown(), types.StringUnknown(), types.BoolUnknown()
 		c.Installed, c.Addresses, c.CurrentNode = types.ObjectUnknown(installedType), types.MapUnknown(addressesType), types.StringUnknown()
 	}
-	if unsure {
+	if unsure && v.preview.Operation == preview.OpModify {
 		// A value that turns out to be the present one changes nothing: then neither a preview nor an operation follows.
 		c.Preview, c.Status, c.LastOperation = types.ObjectUnknown(previewType), types.StringUnknown(), types.ObjectUnknown(lastOperationType)
-		if v.preview.Operation == preview.OpModify {
-			c.Addresses = types.MapUnknown(addressesType)
-		}
+		c.Addresses = types.MapUnknown(addressesType)
 	}
 	return c
 }
@@ -373,10 +372,17 @@ func adopted(before types.Object, v verdict) types.Object {
 	return types.ObjectValueMust(installedType, parts)
 }
 
-// showInstancePreview is a preview without what application containers do not have.
-func showInstancePreview(p preview.Preview, installUnknown bool) types.Object {
+// showInstancePreview is a preview without what application containers do not have; unsure says that what changes, and so the
+// summary, is known at apply only.
+func showInstancePreview(p preview.Preview, unsure bool) types.Object {
 	p.RootPassword = ""
-	return showPreview(p, installUnknown)
+	shown := showPreview(p, unsure)
+	if !unsure {
+		return shown
+	}
+	parts := shown.Attributes()
+	parts["changes"] = types.MapUnknown(types.StringType)
+	return types.ObjectValueMust(previewType, parts)
 }
 
 // disturbsNetwork reports whether the addresses may be others afterwards.
@@ -385,13 +391,6 @@ func disturbsNetwork(changes []preview.Change) bool {
 		name, _, indexed := guest.SplitKey(c.What)
 		return c.Takes != preview.TakesNothing || c.What == "started" || (indexed && name == "net")
 	})
-}
-
-// changesUnknown is a preview whose changes only the apply knows.
-func changesUnknown(shown types.Object) types.Object {
-	parts := shown.Attributes()
-	parts["changes"] = types.MapUnknown(types.StringType)
-	return types.ObjectValueMust(previewType, parts)
 }
 
 // planRemove shows what a removal takes away, and refuses what must not be removed.

@@ -257,7 +257,7 @@ func (m *instanceModel) ours(seen recipe.Observation) bool {
 	return err == nil && errMade == nil && ref.Name() == made.Name() && seen.Name == m.Hostname.ValueString()
 }
 
-// unsureAbout are the arguments that only the apply knows: values of variables, and triggers.
+// unsureAbout reports whether only the apply knows what changes: the image, triggers, or values of variables.
 func (m *instanceModel) unsureAbout() bool {
-	return holdsUnknown(m.Environment) || holdsUnknown(m.EnvironmentWO) || holdsUnknown(m.Triggers)
+	return m.Image.IsUnknown() || holdsUnknown(m.Environment) || holdsUnknown(m.EnvironmentWO) || holdsUnknown(m.Triggers)
 }

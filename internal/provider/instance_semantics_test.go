@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
@@ -347,6 +348,36 @@ func TestInstanceEnvironmentThatIsNotKnownYet(t *testing.T) {
 		d.plan(0)
 		d.did(t, "install")
 		if state := d.state(vault); state["preview"] != nil || state["status"] != "ready" {
+			t.Errorf("state %v", state)
+		}
+	})
+}
+
+// An image that comes from what is made in the same apply counts as changed: the fates are known, the digest is not.
+func TestInstanceImageThatIsNotKnownYet(t *testing.T) {
+	t.Parallel()
+	everyCLI(t, func(t *testing.T, c cli) {
+		d := newDock(t, c)
+		late := func(tag string) string {
+			return "resource \"terraform_data\" \"late\" {\n  input = \"" + d.shelf.ref("app:"+tag) + "\"\n}\n" +
+				strings.Replace(vaultBlock("IMAGE"), `"IMAGE"`, "terraform_data.late.output", 1)
+		}
+		d.write("main.tf", late("1"))
+		d.plan(2)
+		d.apply(0)
+		d.plan(0)
+		d.write("main.tf", late("2"))
+		d.plan(2)
+		after := d.planned(vault)
+		shown, _ := after["preview"].(map[string]any)
+		unknown, _ := after["after_unknown"].(map[string]any)
+		if shown["operation"] != "update" || unknown["digest"] != true {
+			t.Errorf("preview %v, unknown %v", shown, unknown)
+		}
+		d.apply(0)
+		d.plan(0)
+		d.did(t, "install", "update")
+		if state := d.state(vault); state["digest"] != d.v2 || state["update_available"] != false {
 			t.Errorf("state %v", state)
 		}
 	})

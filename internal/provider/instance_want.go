@@ -22,6 +22,7 @@ const notKnownYet = "(known after apply)"
 func (m *instanceModel) want(ctx context.Context) (w wanted, diags diag.Diagnostics) {
 	common := m.common()
 	w, diags = common.wantCommon(ctx)
+	w.sourceUnknown = m.Image.IsUnknown()
 	if w.triggersUnknown {
 		w.Triggers = map[string]string{"": notKnownYet} // differs from whatever is recorded
 	}

@@ -180,9 +180,9 @@ func TestInstanceWantOfWhatIsNotKnownYet(t *testing.T) {
 	if diags := refuseUnknown(m.decisive()); diags.HasError() {
 		t.Errorf("an unknown variable is refused: %v", diags)
 	}
-	m.Image = types.StringUnknown()
+	m.Node = types.StringUnknown()
 	if diags := refuseUnknown(m.decisive()); !diags.HasError() {
-		t.Error("an unknown image is not refused")
+		t.Error("an unknown node is not refused")
 	}
 }
 
