@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -22,6 +23,11 @@ func (i *Instance) apply(ctx context.Context, req Request) (Result, error) {
 	}
 	if req.Reconcile != nil {
 		return i.reconcile(ctx, req, seen)
+	}
+	if seen.Presence == guest.Present && !seen.WrongType { // the cluster's list may be ten seconds old
+		if seen.Running, _, err = i.Host.Running(ctx, seen.Ref); err != nil {
+			return untouched(seen, req.Installed), fmt.Errorf("cannot ask whether CT %d runs: %w", req.Want.VMID, err)
+		}
 	}
 	installed := installedNow(seen, req.Installed)
 	r := untouched(seen, installed)
@@ -114,8 +120,8 @@ func (i *Instance) update(ctx context.Context, d due) (Result, error) {
 	}
 	if !o.j.App.Hold {
 		image, at := imageOf(was, d.seen.Contract.Installed), storage
-		if id, err := guest.ParseVolumeID(was.Archive); err == nil {
-			at = id.Storage
+		if id, err := guest.ParseVolumeID(was.Archive); err == nil && d.facts.Storages[id.Storage].Has("vztmpl") {
+			at = id.Storage // unless it moved to a node without
 		}
 		before, _, err := i.fetch(ctx, d.seen.Ref.Node, at, image, d.facts)
 		if err != nil {

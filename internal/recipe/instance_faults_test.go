@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
@@ -12,9 +13,9 @@ import (
 
 func TestFaultsInstanceInstall(t *testing.T) { courseFaults(t, "install", 1) }
 
-func TestFaultsInstanceUpdate(t *testing.T) { courseFaults(t, "update", 2) }
+func TestFaultsInstanceUpdate(t *testing.T) { courseFaults(t, "update", 3) }
 
-func TestFaultsInstanceRollback(t *testing.T) { courseFaults(t, "unhealthy update", 6) }
+func TestFaultsInstanceRollback(t *testing.T) { courseFaults(t, "unhealthy update", 8) }
 
 func TestFaultsInstanceRemove(t *testing.T) { courseFaults(t, "removal", 1) }
 
@@ -110,6 +111,67 @@ func (b run) killWorkers(t *testing.T) {
 		w := b.fresh()
 		w.server.Inject(jobs[i])
 		b.trace(t, f, fmt.Sprintf("worker of change %d killed when %s", jobs[i].Mutation, jobs[i].At), w, &wire{w: w}, clearStubs, "resume", i%2 == 1)
+	})
+	f.traces = len(jobs)
+	f.report(t)
+}
+
+// TestFaultsInstanceRaces lets another pipeline work on the container right before every change of an update: one updates it
+// to another image, one removes it. Exactly one of the two gets its way, and the other says so.
+func TestFaultsInstanceRaces(t *testing.T) {
+	b := courses()["update"].base(t)
+	f := &family{name: "update, another pipeline before every change"}
+	step := 1
+	if !whole() {
+		step = 13
+	}
+	var jobs []int
+	for at := 1; at <= b.muts; at += step {
+		jobs = append(jobs, at, -at)
+	}
+	parallel(len(jobs), func(n int) {
+		w := b.fresh()
+		health := b.clinic.admit(w)
+		defer b.clinic.dismiss(health)
+		other := update("c3", health)
+		second, _ := w.instance(t)
+		var theirs error
+		changes := 0
+		over := &hooked{over: w.server, when: func(r string) bool {
+			if !strings.HasPrefix(r, "GET ") {
+				changes++
+			}
+			return changes == max(jobs[n], -jobs[n])
+		}, do: func() {
+			if jobs[n] > 0 {
+				_, theirs = planAndApply(second, other)
+				return
+			}
+			_, theirs = second.Remove(t.Context(), other)
+		}}
+		first, _ := w.instanceOver(t, over)
+		req := b.req()
+		req.Health = health
+		_, ours := planAndApply(first, req)
+		name := fmt.Sprintf("change %d (negative: a removal)", jobs[n])
+		f.mu.Lock()
+		f.faults++
+		f.mu.Unlock()
+		if (ours == nil) == (theirs == nil) {
+			f.violation(name, "ours: %v; theirs: %v", ours, theirs)
+		}
+		if j := w.journal(t, 8001); j != nil {
+			f.violation(name, "a record is left at %s", j.Stage)
+		}
+		if theirs == nil && jobs[n] < 0 {
+			w.kept = nil
+		}
+		for _, v := range append(append(w.lost(), w.orphaned()...), w.leaks()...) {
+			f.violation(name, "%s", v)
+		}
+		if guests := w.cluster.Guests(); len(guests) > 2 {
+			f.violation(name, "guests %v are left", guests)
+		}
 	})
 	f.traces = len(jobs)
 	f.report(t)

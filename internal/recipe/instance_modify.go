@@ -22,7 +22,7 @@ type modification struct {
 	work   preview.Work
 	was    guest.Contract    // as it was before
 	before map[string]string // the configuration before, with its environment
-	env    string            // what the environment becomes, "" when it stays
+	erased map[string]bool   // keys whose volumes are gone by now
 }
 
 // modify makes every change that the container can take where it is: one request for its keys and its contract, one for each
@@ -36,7 +36,7 @@ func (i *Instance) modify(ctx context.Context, d due) (Result, error) {
 			Node: d.seen.Ref.Node, Running: d.seen.Running, Config: kept(d.seen.Config), Installed: installedNow(d.seen, d.req.Installed),
 		},
 	}
-	m := &modification{operation: o, work: preview.InstanceWork(d.facts, d.req.Want), was: *d.seen.Contract, before: d.seen.Config.Values}
+	m := &modification{operation: o, work: preview.InstanceWork(d.facts, d.req.Want), was: *d.seen.Contract, before: d.seen.Config.Values, erased: map[string]bool{}}
 	o.j.App = &guest.Deployment{Next: *m.was.App, Set: m.work.Set, Start: d.req.Want.Instance.Started}
 	err := m.run(guest.WithPatience(ctx, lockBefore), d.seen.Config)
 	r := d.untouched()
@@ -92,6 +92,13 @@ func (m *modification) contractNow() guest.Contract {
 		app.Image = want.Image.Reference
 	}
 	app.Set, app.Volumes = settingNames(want), volumesOf(guest.Config{Values: m.before}, want, m.work.Make)
+	app.Keys = maps.Clone(app.Keys)
+	for path, key := range m.was.App.Volumes { // one that is to go stays known until it is gone
+		if slices.Contains(m.work.Erase, key) && !m.erased[key] {
+			app.Volumes[path] = key
+		}
+	}
+	maps.DeleteFunc(app.Keys, func(key, _ string) bool { return m.erased[key] })
 	if m.writesEnvironment() {
 		app.Own, app.EnvVersion = ownNames(want), want.EnvVersion
 		app.Before = &guest.Generation{ID: m.was.Instance, Image: m.was.Installed.Template}
@@ -99,7 +106,7 @@ func (m *modification) contractNow() guest.Contract {
 	}
 	contract.App, contract.At = &app, m.c.now().Unix()
 	contract.Spent = maps.Clone(m.was.Spent)
-	for _, key := range m.work.Erase {
+	for key := range m.erased {
 		if id, ok := m.req.Want.Erase[key]; ok && id != "*" {
 			if contract.Spent == nil {
 				contract.Spent = map[string]string{}
@@ -133,8 +140,7 @@ func (m *modification) setKeys(ctx context.Context, config guest.Config) error {
 			all = guest.ReadEnvironment(m.before["env"])
 		}
 		all[guest.ContractVariable] = m.j.Operation
-		m.env = guest.WriteEnvironment(all)
-		set["env"] = m.env
+		set["env"] = guest.WriteEnvironment(all)
 	}
 	remove = slices.DeleteFunc(remove, func(key string) bool { _, there := config.Get(key); return !there })
 	contract := m.contractNow()
@@ -217,12 +223,13 @@ func (m *modification) eraseVolumes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m.started = true
+		m.started, m.erased[key] = true, true
+		contract := m.contractNow()
 		if err := m.edit(ctx, m.guest, func(c guest.Config) (map[string]string, []string) {
 			if now, err := volumeAt(c, key); err != nil || now != id {
 				return nil, nil
 			}
-			return nil, []string{key}
+			return map[string]string{"description": m.notes(c, contract)}, []string{key}
 		}); err != nil {
 			return fmt.Errorf("cannot take %s away: %w", key, err)
 		}
