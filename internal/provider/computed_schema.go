@@ -54,7 +54,7 @@ func computedAttributes() map[string]schema.Attribute {
 			Computed:            true,
 			MarkdownDescription: "What the guest was made from, as its own notes record it. Null when nothing is recorded.",
 			Attributes: map[string]schema.Attribute{
-				"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Volume id of the template; of a VM, what each system disk was made from."},
+				"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Volume id of the template; of a VM, what each system disk was made from; of an application container, the image by its digest."},
 				"triggers":       schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "The triggers then."},
 				"rootfs_storage": schema.StringAttribute{Computed: true, MarkdownDescription: "Storage of the root file system."},
 				"when":           schema.StringAttribute{Computed: true, MarkdownDescription: "Time of the install, RFC 3339 in UTC."},
@@ -94,7 +94,7 @@ func computedAttributes() map[string]schema.Attribute {
 func previewAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"schema":    schema.Int64Attribute{Computed: true, MarkdownDescription: "Version of this object's shape, for policies."},
-		"operation": schema.StringAttribute{Computed: true, MarkdownDescription: "`reinstall`, `grow`, `resume`, `rollback` or `close`."},
+		"operation": schema.StringAttribute{Computed: true, MarkdownDescription: "`reinstall`, `grow`, `rebuild`, `replace`, `install`, `update`, `modify`, `adopt`, `remove`, `resume`, `rollback`, `rollback_data`, `accept` or `close`."},
 		"summary":   schema.StringAttribute{Computed: true, MarkdownDescription: "One line that starts with the guest."},
 		"fates": schema.MapAttribute{
 			Computed:    true,

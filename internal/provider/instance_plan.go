@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -295,9 +296,29 @@ func (r *instanceResource) report(m *instanceModel, v verdict) (diags diag.Diagn
 
 // reportOperation is what would be done, as a warning whose summary starts with the container.
 func reportOperation(name string, v verdict) (diags diag.Diagnostics) {
-	diags.AddWarning(v.preview.Summary, v.detail())
+	var paragraphs []string
+	if changes := changeTable(v.preview.Changes); changes != "" {
+		paragraphs = append(paragraphs, changes)
+	}
+	if table := v.detail(); table != "" && (v.preview.Operation != preview.OpModify || v.preview.ErasedBytes > 0) {
+		paragraphs = append(paragraphs, table)
+	}
+	diags.AddWarning(v.preview.Summary, strings.Join(paragraphs, "\n\n"))
 	diags.Append(asWarnings(name, v.preview.Warnings)...)
 	return diags
+}
+
+// changeTable is a line for each change. It begins with a space, so that the CLIs leave its columns alone.
+func changeTable(changes []preview.Change) string {
+	width := 0
+	for _, c := range changes {
+		width = max(width, utf8.RuneCountInString(guest.Printable(c.What)))
+	}
+	rows := make([]string, 0, len(changes))
+	for _, c := range changes {
+		rows = append(rows, fmt.Sprintf("  %-*s  %s", width, guest.Printable(c.What), changeText(c)))
+	}
+	return strings.Join(rows, "\n")
 }
 
 // asWarnings are warnings whose summaries start with the guest and are no longer than the first thing that they say.

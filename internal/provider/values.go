@@ -44,16 +44,20 @@ func showChanges(changes []preview.Change) types.Map {
 	}
 	rows := make(map[string]string, len(changes))
 	for _, c := range changes {
-		row := c.Takes.String()
-		switch {
-		case c.From != "" && c.To != "":
-			row = fmt.Sprintf("%s → %s (%s)", c.From, c.To, c.Takes)
-		case c.To != "":
-			row = fmt.Sprintf("%s (%s)", c.To, c.Takes)
-		}
-		rows[guest.Printable(c.What)] = guest.Printable(row)
+		rows[guest.Printable(c.What)] = changeText(c)
 	}
 	return textMap(rows)
+}
+
+// changeText is one change for people: "512 → 1024 (live)".
+func changeText(c preview.Change) string {
+	switch {
+	case c.From != "" && c.To != "":
+		return guest.Printable(fmt.Sprintf("%s → %s (%s)", c.From, c.To, c.Takes))
+	case c.To != "":
+		return guest.Printable(fmt.Sprintf("%s (%s)", c.To, c.Takes))
+	}
+	return c.Takes.String()
 }
 
 // together puts what has the same end into one row, "ACL, firewall, pool" = "returns": a plan should fit a screen. What is
