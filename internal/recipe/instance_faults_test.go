@@ -2,10 +2,13 @@ package recipe_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
+	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
 )
 
 // One operation on application containers each: the process dies at every change, before and after its effect; every request
@@ -171,6 +174,97 @@ func TestFaultsInstanceRaces(t *testing.T) {
 		}
 		if guests := w.cluster.Guests(); len(guests) > 2 {
 			f.violation(name, "guests %v are left", guests)
+		}
+	})
+	f.traces = len(jobs)
+	f.report(t)
+}
+
+// TestFaultsInstanceModify lets the process die at every change of a modification, which has no record: whoever applies again
+// finds what is left to do and does it.
+func TestFaultsInstanceModify(t *testing.T) {
+	c := newClinic(t)
+	start, _ := installed(t, c, "a1")
+	w0 := &run{course: course{name: "modify"}, clinic: c, start: start}
+	req := func(health *recipe.Health) recipe.Request {
+		r := update("a1", health)
+		r.Want.Instance.Settings["memory"], r.Want.Instance.Settings["tags"], r.Want.Instance.Settings["description"] = "1024", "other", "Sells more."
+		r.Want.Instance.Settings["net1"] = "name=eth1,bridge=vmbr0,ip=dhcp,hwaddr=BC:24:11:00:80:01"
+		r.Want.Instance.Environment["MORE"] = "1"
+		r.Want.Instance.Entrypoint = "/entry.sh other"
+		r.Want.Instance.Volumes["/more"] = preview.VolumeWant{Storage: "tank", Size: 1 << 30}
+		r.Want.Instance.Volumes["/data"] = preview.VolumeWant{Storage: "tank", Size: 9 << 30, Options: "noatime"}
+		delete(r.Want.Instance.Volumes, "/cache")
+		r.Want.Erase = map[string]string{"mp0": start.cluster.VolumeOf(8001, "mp0")}
+		return r
+	}
+	start.keep(start.cluster.VolumeOf(8001, "mp1"), start.cluster.VolumeOf(5002, "mp0"))
+	plain := w0.fresh()
+	if _, err := w0.apply(t, plain, &wire{w: plain}, req(c.admit(plain))); err != nil {
+		t.Fatal(err)
+	}
+	after, muts := plain.state(), plain.server.Mutations()
+	f := &family{name: "modify, every change in every way"}
+	type job struct {
+		name  string
+		dieAt int
+		after bool
+		way   way
+	}
+	var jobs []job
+	for at := 1; at <= muts; at++ {
+		for _, after := range []bool{false, true} {
+			jobs = append(jobs, job{name: fmt.Sprintf("crash at change %d, after=%v", at, after), dieAt: at, after: after})
+		}
+		for _, y := range ways() {
+			y.fault.Mutation = at
+			jobs = append(jobs, job{name: fmt.Sprintf("%s at change %d", y.name, at), way: y})
+		}
+	}
+	if !whole() {
+		jobs = slices.DeleteFunc(jobs, func(j job) bool { return (len(j.name)+j.dieAt+j.way.fault.Mutation)%11 != 0 })
+	}
+	parallel(len(jobs), func(n int) {
+		j := jobs[n]
+		w := w0.fresh()
+		health := c.admit(w)
+		defer c.dismiss(health)
+		l := &wire{w: w, dieAt: j.dieAt, after: j.after, changes: true}
+		if j.dieAt == 0 {
+			w.stalls = j.way.fault.Kind == pvesim.FaultHang || j.way.fault.Kind == pvesim.FaultHangAfter
+			w.server.Inject(j.way.fault)
+		}
+		_, err := w0.apply(t, w, l, req(health))
+		f.count(l, l.dead || w.server.FaultsStruck() > 0)
+		w.server.ClearFaults()
+		if j.way.mend != nil {
+			j.way.mend(w.cluster)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			f.violation(j.name, "the error holds a secret: %v", err)
+		}
+		w.cluster.Wait()
+		name := j.name
+		for range 3 {
+			again := &wire{w: w}
+			if _, err = w0.apply(t, w, again, req(health)); err == nil {
+				break
+			}
+		}
+		before := w.server.Mutations()
+		_, again := w0.apply(t, w, &wire{w: w}, req(health))
+		if err != nil || again != nil || w.server.Mutations() > before {
+			f.violation(name, "not quiet: %v; then %v, %d changes", err, again, w.server.Mutations()-before)
+		}
+		for _, v := range append(append(append(l.broken, w.lost()...), w.orphaned()...), w.leaks()...) {
+			f.violation(name, "%s", v)
+		}
+		if left := w.cluster.VolumeOf(8001, "unused0"); left != "" && left == start.cluster.VolumeOf(8001, "mp0") {
+			w.cluster.SetConfig(8001, "unused0", "") // taken away and not erased yet: it is where people see it
+			w.cluster.RemoveVolume(left)
+		}
+		if state := w.state(); state != after {
+			f.violation(name, "the world is not as after an uninterrupted change:\n%s", difference(after, state))
 		}
 	})
 	f.traces = len(jobs)

@@ -22,6 +22,7 @@ type modification struct {
 	work   preview.Work
 	was    guest.Contract    // as it was before
 	before map[string]string // the configuration before, with its environment
+	made   []guest.NewVolume // what is there by now of what it makes
 	erased map[string]bool   // keys whose volumes are gone by now
 }
 
@@ -91,8 +92,11 @@ func (m *modification) contractNow() guest.Contract {
 	if want.Image.Reference != "" && want.Image.Digest == app.Digest {
 		app.Image = want.Image.Reference
 	}
-	app.Set, app.Volumes = settingNames(want), volumesOf(guest.Config{Values: m.before}, want, m.work.Make)
+	app.Set, app.Volumes = settingNames(want), volumesOf(guest.Config{Values: m.before}, want, m.made)
 	app.Keys = maps.Clone(app.Keys)
+	for _, v := range m.made {
+		app.Keys[v.Key] = v.Value
+	}
 	for path, key := range m.was.App.Volumes { // one that is to go stays known until it is gone
 		if slices.Contains(m.work.Erase, key) && !m.erased[key] {
 			app.Volumes[path] = key
@@ -172,14 +176,15 @@ func (m *modification) notes(config guest.Config, contract guest.Contract) strin
 	return notes.String()
 }
 
-// add makes a volume, or mounts a directory of the node.
+// add makes a volume, and the contract knows it from the same request on: what is recorded is there.
 func (m *modification) add(ctx context.Context, v guest.NewVolume) error {
-	m.started = true
+	m.started, m.made = true, append(m.made, v)
+	contract := m.contractNow()
 	if err := m.edit(ctx, m.guest, func(c guest.Config) (map[string]string, []string) {
 		if _, there := c.Get(v.Key); there {
 			return nil, nil
 		}
-		return map[string]string{v.Key: v.Value}, nil
+		return map[string]string{v.Key: v.Value, "description": m.notes(c, contract)}, nil
 	}); err != nil {
 		return fmt.Errorf("cannot make a volume for %s: %w", v.Path, err)
 	}
