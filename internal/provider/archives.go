@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-log/tflog"
@@ -27,7 +26,11 @@ type archiveStore interface {
 type archives struct {
 	images *oci.Resolver
 	store  archiveStore
-	mu     sync.Mutex
+	turn   chan struct{} // holds one token
+}
+
+func newArchives(images *oci.Resolver, store archiveStore) *archives {
+	return &archives{images: images, store: store, turn: make(chan struct{}, 1)}
 }
 
 var _ recipe.Archives = (*archives)(nil)
@@ -42,14 +45,18 @@ func archivesOf(containers operator, images *oci.Resolver) recipe.Archives {
 	if !ok {
 		return nil
 	}
-	return &archives{images: images, store: store}
+	return newArchives(images, store)
 }
 
 // Place makes sure that the archive of an image is on a storage. One of its name and size is the archive, since the server
 // compared its checksum when it was uploaded and its name holds the image's digest.
 func (a *archives) Place(ctx context.Context, node, storage string, image preview.Image) (guest.VolumeID, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return guest.VolumeID{}, ctx.Err()
+	}
+	defer func() { <-a.turn }()
 	wanted, err := pinned(image)
 	if err != nil {
 		return guest.VolumeID{}, err

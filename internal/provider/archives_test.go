@@ -65,7 +65,7 @@ func carrierOf(t *testing.T, s *shelf, w *warehouse) *archives {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &archives{images: images, store: w}
+	return newArchives(images, w)
 }
 
 func wantedImage(s *shelf, digest string) preview.Image {
@@ -146,5 +146,19 @@ func TestArchiveIsFetchedByDigest(t *testing.T) {
 	image.Digest = "latest"
 	if _, err := carrierOf(t, s, w).Place(t.Context(), "pve1", "local", image); err == nil {
 		t.Error("an image without a digest is no error")
+	}
+}
+
+// Whoever waits for another's image to arrive leaves as soon as the run is cancelled.
+func TestArchiveIsNotWaitedForWhenTheRunIsCancelled(t *testing.T) {
+	t.Parallel()
+	s, w := newShelf(t), &warehouse{files: map[guest.VolumeID]guest.Bytes{}}
+	digest := s.put("app:1", imageFor(t, "1", imageConfig()))
+	a := carrierOf(t, s, w)
+	a.turn <- struct{}{} // another image is on its way
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Place(ctx, "pve1", "local", wantedImage(s, digest)); !errors.Is(err, context.Canceled) || w.uploads != 0 {
+		t.Errorf("%v after %d uploads", err, w.uploads)
 	}
 }
