@@ -2,10 +2,10 @@ package proxmox
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -360,16 +360,21 @@ func (r recorded) recordedParams() map[string]string {
 	return params
 }
 
+func recordedVMID(text string) guest.VMID {
+	id, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return guest.VMID(id)
+}
+
 // asMethod makes the recorded change by the port's own method for it; made is false for a change that no method of VMs makes.
 func asMethod(ctx context.Context, h *Host, r recorded) (made bool, err error) {
 	params := r.recordedParams()
 	ref, below, isGuest := r.ref()
 	switch {
 	case r.Method == http.MethodPost && strings.HasSuffix(r.Path, "/qemu") && params["archive"] == "":
-		id := guest.VMID(0)
-		if json.Unmarshal([]byte(params["vmid"]), &id) != nil {
-			return false, nil
-		}
+		id := recordedVMID(params["vmid"])
 		delete(params, "vmid")
 		_, err = h.CreateVM(ctx, guest.Ref{VMID: id, Kind: guest.KindVM, Node: "pve"}, params)
 		return true, err
@@ -390,7 +395,7 @@ func asMethod(ctx context.Context, h *Host, r recorded) (made bool, err error) {
 		err = h.PingAgent(ctx, ref)
 	case r.Method == http.MethodPost && below == "/move_disk" && params["target-disk"] != "" && params["digest"] == "":
 		to := ref
-		if json.Unmarshal([]byte(params["target-vmid"]), &to.VMID) != nil || to.VMID == ref.VMID {
+		if to.VMID = recordedVMID(params["target-vmid"]); to.VMID == ref.VMID {
 			return false, nil
 		}
 		volume, _ := guest.ParseVolumeID("local:" + ref.VMID.String() + "/vm-" + ref.VMID.String() + "-disk-9.qcow2")
