@@ -73,16 +73,16 @@ func (r *instanceResource) image(ctx context.Context, m *instanceModel, app *gue
 	image = preview.Image{Reference: ref.String(), Repository: ref.Name(), Arch: platform.Arch()}
 	follows := m.Follows.ValueString() == "follow"
 	recorded := seenImage{Reference: known.Image, Digest: known.Digest, Manifest: known.Manifest}
+	moved := follows && last.Available.Reference == image.Reference && last.Available.Digest != "" && last.Available.Digest != known.Digest
 	switch {
-	case follows && last.Available.Reference == image.Reference && last.Available.Digest != "" && last.Available.Digest != known.Digest:
-		ref.Tag, ref.Digest = "", oci.Digest(last.Available.Digest)
-		return r.resolve(ctx, image, ref, platform), diags
-	case known.Image == image.Reference:
+	case known.Image == image.Reference && !moved:
 		return recorded.of(image), diags
-	case last.Declined.Reference == image.Reference && !follows:
+	case last.Declined.Reference == image.Reference && (!follows || last.Declined.Digest == last.Available.Digest):
 		return last.Declined.of(image), diags
+	case moved:
+		ref.Tag, ref.Digest = "", oci.Digest(last.Available.Digest)
 	}
-	return r.resolve(ctx, image, ref, platform), diags
+	return r.resolve(ctx, image, ref, platform, recorded), diags
 }
 
 // of completes an image with the digests that were seen before.
@@ -96,13 +96,17 @@ func (s seenImage) of(image preview.Image) preview.Image {
 	return image
 }
 
-// resolve asks the registry: the reference, then what the image says about itself. No layer is fetched.
-func (r *instanceResource) resolve(ctx context.Context, image preview.Image, ref oci.Reference, platform oci.Platform) preview.Image {
+// resolve asks the registry: the reference, then, when that is not the recorded image, what the image says about itself. No
+// layer is fetched.
+func (r *instanceResource) resolve(ctx context.Context, image preview.Image, ref oci.Reference, platform oci.Platform, recorded seenImage) preview.Image {
 	ctx = r.session.masked(ctx)
 	found, err := r.session.images.Resolve(ctx, ref, platform)
 	if err != nil {
 		image.Why = err.Error()
 		return image
+	}
+	if found.Digest.String() == recorded.Digest && found.Manifest.String() == recorded.Manifest {
+		return recorded.of(image)
 	}
 	config, err := r.session.images.Inspect(ctx, found)
 	if err != nil {

@@ -118,7 +118,10 @@ func (r *instanceResource) Read(ctx context.Context, req resource.ReadRequest, r
 	before, _, diags := recall(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
 	m.instanceComputed = r.show(ctx, m.instanceComputed, seen)
-	available, err := r.available(ctx, m.Image.ValueString())
+	available, err := seenImage{}, error(nil)
+	if reference := m.Image.ValueString(); reference != "" { // nothing is known of an imported stranger's
+		available, err = r.available(ctx, reference)
+	}
 	if err != nil {
 		resp.Diagnostics.AddWarning(name+": whether there is an update is not known", sentence(err.Error()))
 		available.Digest = ""

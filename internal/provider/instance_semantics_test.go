@@ -86,6 +86,36 @@ func TestInstanceTagThatMoves(t *testing.T) {
 	})
 }
 
+// A followed update that was rolled back waits for the tag to move on; not followed any more, the recorded image is the wanted one.
+func TestInstanceFollowedUpdateThatIsRolledBack(t *testing.T) {
+	t.Parallel()
+	everyCLI(t, func(t *testing.T, c cli) {
+		d := newDock(t, c)
+		d.install(`update = "follow"`)
+		d.shelf.put("app:1", imageFor(t, "bad", imageConfig()))
+		d.change(func(b *berth) { b.fail = &recipe.Result{Status: recipe.StatusRolledBack} })
+		d.plan(2)
+		d.apply(1)
+		d.shelf.forget()
+		d.plan(0).says(t, "was rolled back")
+		if n := d.shelf.count("GET blobs"); n != 0 {
+			t.Errorf("%d blobs of the refused image were fetched", n)
+		}
+		d.write("main.tf", vaultBlock(d.shelf.ref("app:1")))
+		d.plan(2).lacks(t, "was rolled back") // only the argument
+		d.apply(0)
+		d.write("main.tf", vaultBlock(d.shelf.ref("app:1"), `update = "follow"`))
+		good := d.shelf.put("app:1", imageFor(t, "good", imageConfig()))
+		d.plan(2)
+		d.apply(0)
+		d.plan(0)
+		if state := d.state(vault); state["digest"] != good || state["status"] != "ready" {
+			t.Errorf("state %v", state)
+		}
+		d.did(t, "install", "update", "update")
+	})
+}
+
 // Between plan and apply of what a tag was resolved for, the tag may move: then nothing is done.
 func TestInstanceTagThatMovesBeforeItsInstall(t *testing.T) {
 	t.Parallel()
@@ -131,6 +161,11 @@ func TestInstanceRolledBackUpdate(t *testing.T) {
 		state := d.state(vault)
 		if state["status"] != "rolled_back" || state["digest"] != d.v1 || state["image"] != d.shelf.ref("app:2") || state["update_available"] != true {
 			t.Errorf("state %v", state)
+		}
+		d.shelf.forget()
+		d.plan(0)
+		if n := d.shelf.count("GET blobs"); n != 0 {
+			t.Errorf("%d blobs of the refused image were fetched", n)
 		}
 		d.shelf.putAway(true) // what was refused is known without it
 		d.plan(0).says(t, "CT 6001 vault: the update was rolled back")
@@ -380,5 +415,28 @@ func TestInstanceImageThatIsNotKnownYet(t *testing.T) {
 		if state := d.state(vault); state["digest"] != d.v2 || state["update_available"] != false {
 			t.Errorf("state %v", state)
 		}
+	})
+}
+
+// Writing the recorded digest beside the tag, or taking it away, changes nothing, and no blob is fetched to find that out.
+func TestInstanceReferenceOfTheSameImage(t *testing.T) {
+	t.Parallel()
+	everyCLI(t, func(t *testing.T, c cli) {
+		d := newDock(t, c)
+		d.install()
+		for _, reference := range []string{d.shelf.ref("app:1@" + d.v1), d.shelf.ref("app@" + d.v1), d.shelf.ref("app:1")} {
+			d.write("main.tf", vaultBlock(reference))
+			d.shelf.forget()
+			d.try("plan", "-no-color", "-input=false", "-detailed-exitcode", "-out=p")
+			if after := d.planned(vault); after["preview"] != nil || after["digest"] != d.v1 {
+				t.Errorf("%s: %v", reference, after)
+			}
+			d.apply(0)
+			d.plan(0)
+			if n := d.shelf.count("GET blobs"); n != 0 {
+				t.Errorf("%s: %d blobs were fetched", reference, n)
+			}
+		}
+		d.did(t, "install")
 	})
 }
