@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -268,5 +269,42 @@ func TestFaultsInstanceModify(t *testing.T) {
 		}
 	})
 	f.traces = len(jobs)
+	f.report(t)
+}
+
+// TestFaultsInstancePairs lets two things go wrong in one run, sampled.
+func TestFaultsInstancePairs(t *testing.T) {
+	f := &family{name: "application containers, pairs of faults, sampled"}
+	traces := 4
+	if whole() {
+		traces = 60
+	}
+	all := ways()
+	for _, name := range []string{"install", "update", "unhealthy update"} {
+		b := courses()[name].base(t)
+		parallel(traces, func(i int) {
+			random := rand.New(rand.NewPCG(uint64(i), 2027))
+			w := b.fresh()
+			var mends []func(*pvesim.Cluster)
+			trace := fmt.Sprintf("%s, pair %d:", name, i)
+			for range 2 {
+				y := all[random.IntN(len(all))]
+				fault := y.fault
+				w.stalls = w.stalls || fault.Kind == pvesim.FaultHang || fault.Kind == pvesim.FaultHangAfter
+				fault.Mutation = 1 + random.IntN(b.muts)
+				w.server.Inject(fault)
+				trace += fmt.Sprintf(" %s at change %d;", y.name, fault.Mutation)
+				if y.mend != nil {
+					mends = append(mends, y.mend)
+				}
+			}
+			b.trace(t, f, trace, w, &wire{w: w}, func(c *pvesim.Cluster) {
+				for _, mend := range mends {
+					mend(c)
+				}
+			}, "resume", i%2 == 1)
+		})
+		f.traces += traces
+	}
 	f.report(t)
 }
