@@ -42,7 +42,7 @@ func Connect(_ context.Context, s Settings) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{pace: s.Pace.withDefaults(), clock: &clock{}, waiting: s.Waiting, seen: map[string]bool{}}
+	h := &Host{pace: s.Pace.withDefaults(), clock: &clock{}, waiting: s.Waiting, seen: map[string]bool{}, over: map[string]bool{}}
 	if h.login, err = newLogin(s); err != nil {
 		return nil, err
 	}

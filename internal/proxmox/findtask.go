@@ -50,7 +50,7 @@ func (h *Host) Tasks(ctx context.Context, node string) ([]guest.Task, error) {
 	}
 	var running []guest.Task
 	for _, row := range rows {
-		if row.running() {
+		if row.running() && !h.hasEnded(row.upid.text) {
 			u := row.upid
 			running = append(running, guest.Task{UPID: u.text, Type: u.kind, ID: u.id, User: u.user, Started: u.started})
 		}

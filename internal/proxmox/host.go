@@ -24,6 +24,7 @@ type Host struct {
 
 	mu   sync.Mutex
 	seen map[string]bool // UPIDs whose tasks are accounted for: a search after a lost answer passes them over
+	over map[string]bool // UPIDs of tasks that were seen to have ended: a node's list of running ones names them a moment longer
 }
 
 // Pace says how patient the port is. A zero field stands for its default.
@@ -74,6 +75,19 @@ func (h *Host) note(upid string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen[upid] = true
+}
+
+// ending notes that a task was seen to have ended.
+func (h *Host) ending(upid string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over[upid] = true
+}
+
+func (h *Host) hasEnded(upid string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over[upid]
 }
 
 func (h *Host) noted(upid string) bool {

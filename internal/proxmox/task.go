@@ -89,6 +89,7 @@ func (h *Host) follow(ctx context.Context, r request, task upid) (ended, *Error)
 		err := h.ask(longer, "read the state of task "+task.text, r.ref, task.path("status"), nil, &state)
 		switch {
 		case err == nil && state.Status == "stopped":
+			h.ending(task.text)
 			return h.judgeTask(longer, r, task, string(state.Exit))
 		case err == nil:
 			blindSince = time.Time{}

@@ -346,3 +346,21 @@ func TestPowerIsIdempotent(t *testing.T) {
 	wantNoError(t, h.Stop(context.Background(), ct))
 	wantNoError(t, h.Shutdown(context.Background(), ct, 5))
 }
+
+// A node's list of running tasks names one for a moment after its state says that it has ended. What was waited for here is
+// not taken for somebody else's work.
+func TestTaskThatEndedIsNotRunning(t *testing.T) {
+	const other = "UPID:pve1:00001235:00ABCDEF:6B0E58A6:vzstart:5001:ci@pve!pvrx:"
+	ask := taskServer(startUPID, func(int) answer { return stopped("OK") }, `[]`)
+	h, _ := scripted(t, func(s sent) answer {
+		if s.Method == http.MethodGet && strings.HasSuffix(s.Path, "/tasks") {
+			return data(fmt.Sprintf(`[{"upid":%q},{"upid":%q}]`, startUPID, other))
+		}
+		return ask(s)
+	})
+	wantNoError(t, h.Start(context.Background(), ct))
+	running, err := h.Tasks(context.Background(), "pve1")
+	if err != nil || len(running) != 1 || running[0].UPID != other {
+		t.Errorf("running: %v, %v", running, err)
+	}
+}
