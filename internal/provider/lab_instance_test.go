@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -19,8 +20,9 @@ type fleetImages struct {
 	registry         string // how the registry is reached, for the provider block
 }
 
-// images are those that the environment names on a real server, and three small ones on the simulated cluster.
-func (l *lab) images(id int) fleetImages {
+// images are those that the environment names on a real server, and three small ones on the simulated cluster, where the
+// health check looks into the container that id names by then.
+func (l *lab) images(id func() int) fleetImages {
 	l.t.Helper()
 	if l.real {
 		i := fleetImages{one: os.Getenv("PVRX_TEST_OCI_IMAGE_1"), two: os.Getenv("PVRX_TEST_OCI_IMAGE_2"), broken: os.Getenv("PVRX_TEST_OCI_IMAGE_BROKEN")}
@@ -42,7 +44,7 @@ func (l *lab) images(id int) fleetImages {
 		s.put("app:"+version, imageFor(l.t, version, imageConfig()))
 	}
 	clinic := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if version, _ := l.world.ReadFile(id, "/version"); version == "broken" || !l.world.Running(id) {
+		if version, _ := l.world.ReadFile(id(), "/version"); version == "broken" || !l.world.Running(id()) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))
@@ -73,6 +75,66 @@ func (l *lab) archives() (names []string) {
 	return names
 }
 
+// sweepArchives complains of archives that a scenario leaves behind, and removes them.
+func (l *lab) sweepArchives() {
+	before := l.archives()
+	l.t.Cleanup(func() {
+		for _, archive := range l.archives() {
+			if slices.Contains(before, archive) {
+				continue
+			}
+			l.t.Errorf("archive %s is left behind", archive)
+			storage, _, _ := strings.Cut(archive, ":")
+			_, _ = l.call(http.MethodDelete, "/nodes/"+l.node+"/storage/"+storage+"/content/"+archive, nil)
+		}
+	})
+}
+
+// appBlock is a block for the application of a scenario, with a small root file system and a data volume.
+func (l *lab) appBlock(id int, rootfs, image string, arguments ...string) string {
+	archives, _, _ := strings.Cut(l.template, ":")
+	return fmt.Sprintf(`resource "pvrx_oci_instance" "app" {
+  vmid            = %d
+  hostname        = "pvrx-test-app"
+  node            = %q
+  image           = %q
+  archive_storage = %q
+  rootfs          = { storage = %q, size = "1GiB" }
+  volumes         = { "/data" = { storage = %q, size = "1GiB", options = ["noatime"] } }
+  environment     = { PVRX_TEST = "1" }
+  memory          = "128MiB"
+  stop            = { timeout = "5s", force = true }
+  %s
+}
+`, id, l.node, image, archives, rootfs, l.storages[len(l.storages)-1], strings.Join(arguments, "\n  "))
+}
+
+// backup makes a backup of a container on the first storage that takes some, and removes it in the end.
+func (l *lab) backup(id int) (archive string) {
+	l.t.Helper()
+	var storages []struct{ Storage string }
+	if err := json.Unmarshal(l.must(http.MethodGet, "/nodes/"+l.node+"/storage", map[string]string{"content": "backup", "enabled": "1"}), &storages); err != nil {
+		l.t.Fatal(err)
+	}
+	if len(storages) == 0 {
+		l.t.Skip("no storage of this node takes backups")
+	}
+	storage := storages[0].Storage
+	l.must(http.MethodPost, "/nodes/"+l.node+"/vzdump", map[string]string{"vmid": strconv.Itoa(id), "storage": storage, "mode": "stop", "compress": "zstd"})
+	var rows []struct{ VolID string }
+	list := l.must(http.MethodGet, "/nodes/"+l.node+"/storage/"+storage+"/content", map[string]string{"content": "backup", "vmid": strconv.Itoa(id)})
+	if err := json.Unmarshal(list, &rows); err != nil || len(rows) != 1 {
+		l.t.Fatalf("the backup is not listed once: %s %v", list, err)
+	}
+	archive = rows[0].VolID
+	l.t.Cleanup(func() {
+		if _, err := l.call(http.MethodDelete, "/nodes/"+l.node+"/storage/"+storage+"/content/"+archive, nil); err != nil {
+			l.t.Errorf("the backup cannot be removed: %v", err)
+		}
+	})
+	return archive
+}
+
 // mark writes a file into the data volume, and marked reads it, where there is a way in.
 func (l *lab) mark(id int) {
 	if l.world != nil {
@@ -100,25 +162,13 @@ func TestScenarioInstance(t *testing.T) {
 	scenario(t, func(l *lab, ws *workspace) {
 		const address = "pvrx_oci_instance.app"
 		id := l.reserve()
-		images := l.images(id)
+		images := l.images(func() int { return id })
 		ws.write("provider.tf", strings.TrimSuffix(ws.read("provider.tf"), "}\n")+images.registry+"\n}\n")
-		archiveStorage, _, _ := strings.Cut(l.template, ":")
-		block := func(image string, arguments ...string) string {
-			return fmt.Sprintf("resource \"pvrx_oci_instance\" \"app\" {\n  vmid = %d\n  hostname = \"pvrx-test-app\"\n  node = %q\n  image = %q\n"+
-				"  archive_storage = %q\n  rootfs = { storage = %q, size = \"1GiB\" }\n  volumes = { \"/data\" = { storage = %q, size = \"1GiB\", options = [\"noatime\"] } }\n"+
-				"  environment = { PVRX_TEST = \"1\" }\n  memory = \"128MiB\"\n  %s\n  stop = { timeout = \"5s\", force = true }\n  %s\n}\n",
-				id, l.node, image, archiveStorage, l.storages[0], l.storages[len(l.storages)-1], images.health, strings.Join(arguments, "\n  "))
-		}
-		before := l.archives()
 		t := l.t
-		t.Cleanup(func() {
-			for _, archive := range l.archives() {
-				if !slices.Contains(before, archive) {
-					t.Errorf("archive %s is left behind", archive)
-					_, _ = l.call(http.MethodDelete, "/nodes/"+l.node+"/storage/"+archiveStorage+"/content/"+archive, nil)
-				}
-			}
-		})
+		l.sweepArchives()
+		block := func(image string, arguments ...string) string {
+			return l.appBlock(id, l.storages[0], image, append(arguments, images.health)...)
+		}
 
 		ws.write("main.tf", block(images.one))
 		ws.plan(2).says(t, "install")
@@ -175,5 +225,51 @@ func TestScenarioInstance(t *testing.T) {
 		if !l.missing(id) {
 			t.Error("it is still there")
 		}
+	})
+}
+
+// TestScenarioInstanceRestored restores the backup of a removed application under another VMID and on another storage, takes
+// it up, and updates it.
+func TestScenarioInstanceRestored(t *testing.T) {
+	t.Parallel()
+	scenario(t, func(l *lab, ws *workspace) {
+		const address = "pvrx_oci_instance.app"
+		t := l.t
+		id := l.reserve()
+		images := l.images(func() int { return id })
+		ws.write("provider.tf", strings.TrimSuffix(ws.read("provider.tf"), "}\n")+images.registry+"\n}\n")
+		l.sweepArchives()
+		ws.write("main.tf", l.appBlock(id, l.storages[0], images.one, images.health, "deletion_protection = false"))
+		ws.plan(2)
+		ws.apply(0)
+		l.mark(id)
+		archive := l.backup(id)
+		ws.write("main.tf", "")
+		ws.plan(2)
+		ws.apply(0)
+
+		id = l.reserve()
+		last := l.storages[len(l.storages)-1]
+		l.must(http.MethodPost, "/nodes/"+l.node+"/lxc", map[string]string{
+			"vmid": strconv.Itoa(id), "restore": "1", "ostemplate": archive, "storage": last, "unprivileged": "1",
+		})
+		found := fmt.Sprintf("import {\n  to = %s\n  id = \"%d\"\n}\n", address, id)
+		ws.write("main.tf", found+l.appBlock(id, last, images.one, images.health, "started = false", "deletion_protection = false"))
+		ws.plan(2).says(t, "adopt", "kept")
+		ws.apply(0)
+		if l.running(id) {
+			t.Error("the adoption started it")
+		}
+		ws.plan(0)
+		ws.write("main.tf", l.appBlock(id, last, images.two, images.health, "deletion_protection = false"))
+		ws.plan(2).says(t, "preserved", "erased")
+		ws.apply(0)
+		if l.marked(id) != "kept" || !l.running(id) {
+			t.Errorf("the marker is %q, it runs: %v", l.marked(id), l.running(id))
+		}
+		ws.plan(0).lacks(t, "has lost")
+		ws.write("main.tf", "")
+		ws.plan(2)
+		ws.apply(0)
 	})
 }
