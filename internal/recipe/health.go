@@ -65,6 +65,11 @@ func (o *operation) healthy(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+		if len(o.j.HA) == 0 { // HA would start it again, nobody else does
+			if stopped := o.seenRunning(ctx); errors.Is(stopped, errNotRunning) {
+				return fmt.Errorf("not healthy: %w", stopped)
+			}
+		}
 		if o.c.now().After(deadline) || tries > 10000 {
 			return fmt.Errorf("not healthy within %s: %w", limit, err)
 		}
@@ -78,10 +83,12 @@ func (o *operation) healthy(ctx context.Context) error {
 func (o *operation) seenRunning(ctx context.Context) error {
 	running, _, err := o.host.Running(ctx, o.subject())
 	if err == nil && !running {
-		err = fmt.Errorf("%s %d was started and does not run", o.subject().Kind, o.subject().VMID)
+		err = fmt.Errorf("%s %d %w", o.subject().Kind, o.subject().VMID, errNotRunning)
 	}
 	return err
 }
+
+var errNotRunning = errors.New("was started and does not run")
 
 // runningFor watches the guest for a while: one that stops in that time is not healthy.
 func (o *operation) runningFor(ctx context.Context, d time.Duration) error {
