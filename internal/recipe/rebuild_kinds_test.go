@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 	"github.com/pvrx/terraform-provider-pvrx/internal/preview"
 	"github.com/pvrx/terraform-provider-pvrx/internal/pvesim"
 	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
@@ -190,6 +191,15 @@ func TestRebuildUnderHA(t *testing.T) {
 		req.Want.Allow = []string{"ha_managed"}
 		r, err := w.applyVM(t, req)
 		mustVM(t, r, err, recipe.StatusAwaitingTrust)
+		resources, err := w.host(t, w.server).HA(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []guest.VMID{7131, 9131} {
+			if managed := resources[id]; managed.Managed != (id == req.Want.VMID) || managed.Managed && managed.Fields["comment"] != "directory" {
+				t.Errorf("%s: HA of VM %d is %+v", s.name, id, managed)
+			}
+		}
 		r, err = w.reconcileVM(t, req.Want, r.Operation, "rollback")
 		mustVM(t, r, err, recipe.StatusRolledBack)
 		if now := w.dumpVM(); now != before {
