@@ -127,10 +127,10 @@ func (o *operation) report(ctx context.Context, report stage.Report) (Result, er
 		Operation: o.j.Operation, Parking: o.parking.VMID, Backup: o.j.Backup, Preview: o.preview, Warnings: o.warnings, Changed: o.started,
 		Installed: o.j.Installed,
 	}
-	now, err := o.look(ctx)
+	seen, err := o.look(ctx)
 	if err == nil {
-		r.Acknowledged = now.Acknowledged
-		switch now.Presence {
+		r.Acknowledged = seen.Acknowledged
+		switch seen.Presence {
 		case guest.Present:
 			r.Exists = new(bool)
 			*r.Exists = true
@@ -160,7 +160,15 @@ func (o *operation) report(ctx context.Context, report stage.Report) (Result, er
 		if winner := o.lostTo(report.Err); winner != nil {
 			return standing(r, *winner), o.lostFailure(*winner)
 		}
-		return r, &Failure{Summary: o.title() + ": " + notDone(o.j.Kind), Detail: sentence(report.Err) + "\n\nEverything was taken back: " + o.asBefore() + " Correct the cause and apply again.", cause: report.Err}
+		now := "Everything was taken back: " + o.asBefore() + " Correct the cause and apply again."
+		switch {
+		case o.started:
+		case o.j.Backup != "":
+			r.Operation, now = "", "Archive "+o.j.Backup+" was made and stays; nothing else was touched. Plan again."
+		default:
+			r.Operation, now = "", "Nothing was touched. Plan again."
+		}
+		return r, &Failure{Summary: o.title() + ": " + notDone(o.j.Kind), Detail: sentence(report.Err) + "\n\n" + now, cause: report.Err}
 	case stage.Stuck:
 	}
 	r.Status, r.Stage, r.Index, r.Of = StatusNeedsReconcile, report.At.Stage, report.At.Index, report.At.Of
