@@ -120,6 +120,7 @@ func (l *lab) backup(id int) (archive string) {
 		l.t.Skip("no storage of this node takes backups")
 	}
 	storage := storages[0].Storage
+	l.must(http.MethodPost, l.path(id)+"/status/stop", nil) // an application that does not hear a shutdown is waited for for minutes
 	l.must(http.MethodPost, "/nodes/"+l.node+"/vzdump", map[string]string{"vmid": strconv.Itoa(id), "storage": storage, "mode": "stop", "compress": "zstd"})
 	var rows []struct{ VolID string }
 	list := l.must(http.MethodGet, "/nodes/"+l.node+"/storage/"+storage+"/content", map[string]string{"content": "backup", "vmid": strconv.Itoa(id)})
