@@ -275,7 +275,7 @@ func TestFaultsPairs(t *testing.T) {
 	f := &family{name: "pairs of faults, sampled"}
 	traces := 12
 	if whole() {
-		traces = 600
+		traces = 300
 	}
 	all := ways()
 	parallel(traces, func(i int) {

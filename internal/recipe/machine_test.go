@@ -408,7 +408,7 @@ func TestFaultsMachine(t *testing.T) {
 	f := &family{name: "pipelines and people in any order"}
 	games := "10"
 	if whole() {
-		games = "600"
+		games = "300"
 	}
 	for name, value := range map[string]string{"rapid.checks": games, "rapid.nofailfile": "true", "rapid.shrinktime": "20s"} {
 		old := flag.Lookup(name).Value.String()

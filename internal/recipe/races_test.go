@@ -258,7 +258,7 @@ func TestFaultsRacesParking(t *testing.T) {
 	start := twins()
 	f := &family{name: "two guests, one parking VMID", traces: 5}
 	if whole() {
-		f.traces = 300
+		f.traces = 150
 	}
 	retried := 0
 	third := preview.Want{VMID: 5003, Name: "web3", Template: newTemplate, Timeout: time.Hour}
