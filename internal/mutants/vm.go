@@ -173,7 +173,6 @@ func ofVM() []mutant {
 		{
 			breaks: "VM port: current is no snapshot", file: port + "vm.go", pkg: ports, test: "^TestSnapshotOfAVM$",
 			find: `if name == "" || name == "current" {`, put: `if name == "" {`,
-			survives: "Proxmox refuses the name as well",
 		},
 		{
 			breaks: "VM port: a backup job keeps the guests that it names beside", file: port + "jobs.go", pkg: ports, test: "^TestRenameInBackupJob$",

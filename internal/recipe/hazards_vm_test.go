@@ -272,6 +272,13 @@ func TestC13VMStartedBeforeTheDetach(t *testing.T) {
 		if err == nil {
 			t.Error("it went through on a running VM")
 		}
+		reverted := false
+		for _, r := range w.server.Requests() {
+			reverted = reverted || strings.Contains(r.Params["revert"], "scsi0")
+		}
+		if !reverted {
+			t.Error("what waits for the next stop was not reverted")
+		}
 		if now := w.dumpVM(); now != b.before {
 			t.Errorf("not as before (%v):\n%s", err, difference(b.before, now))
 		}

@@ -27,7 +27,7 @@ func TestFaultsVMRaces(t *testing.T) {
 		"one in each way":   func() []preview.Want { return []preview.Want{wantsVM(), wantsVMReplaced()} },
 		"the same pipeline": func() []preview.Want { return []preview.Want{wantsVM(), wantsVM()} },
 	} {
-		f := &family{name: "VM, two pipelines, one VM, " + name, traces: 6}
+		f := &family{name: "VM, two pipelines, one VM, " + name, traces: 13}
 		if whole() {
 			f.traces = 120
 		}

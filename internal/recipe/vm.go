@@ -101,7 +101,9 @@ func (v *VM) Apply(ctx context.Context, req Request) (Result, error) {
 	if err := admissible(req, judged, title(old)); err != nil {
 		r := untouched(seen, installed)
 		r.Preview = judged
-		return refused(ctx, r, old, v.lookAgain(old.Ref.VMID), err)
+		before := old
+		before.Journal = seen.Journal // a record that came between the two looks is another run's
+		return refused(ctx, r, before, v.lookAgain(old.Ref.VMID), err)
 	}
 	o := v.begin(req, old, facts, judged)
 	if req.Want.RehearseOnly {
