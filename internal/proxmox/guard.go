@@ -33,7 +33,7 @@ func guard(r request) error {
 
 // never lists the parameters that make a request destroy more than its subject, whatever their value.
 func never() []string {
-	return []string{"destroy-unreferenced-disks", "force", "skiplock", "forceStop", "allow-move"}
+	return []string{"destroy-unreferenced-disks", "force", "skiplock", "forceStop"}
 }
 
 // guardPurge lets no request purge. Of an HA resource "do not" must be said: by default its removal takes its rules along.

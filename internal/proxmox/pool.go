@@ -22,12 +22,16 @@ func (h *Host) Pools(ctx context.Context) (map[guest.VMID]string, error) {
 	return pools, nil
 }
 
-// AddToPool puts a guest into a pool. One that is in it already stays.
-func (h *Host) AddToPool(ctx context.Context, pool string, id guest.VMID) error {
+// AddToPool puts a guest into a pool. One that is in it already stays; one that is in another is refused, unless it shall move.
+func (h *Host) AddToPool(ctx context.Context, pool string, id guest.VMID, move bool) error {
+	params := map[string]any{"poolid": pool, "vms": id.String()}
+	if move {
+		params["allow-move"] = 1
+	}
 	err := h.change(ctx, request{
 		op:     "add guest " + id.String() + " to pool " + pool,
 		method: http.MethodPut, path: "/pools",
-		params: map[string]any{"poolid": pool, "vms": id.String()},
+		params: params,
 	})
 	if said(err, "VM "+id.String()+" is already a pool member") {
 		return nil

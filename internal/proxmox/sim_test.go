@@ -669,8 +669,8 @@ func TestSurroundings(t *testing.T) {
 	}
 	_, err = h.StorageConfig(ctx, "nostore")
 	wantOutcome(t, err, guest.OutcomeMissing)
-	wantNoError(t, h.AddToPool(ctx, "prod", 5002))
-	wantNoError(t, h.AddToPool(ctx, "prod", 5002))
+	wantNoError(t, h.AddToPool(ctx, "prod", 5002, false))
+	wantNoError(t, h.AddToPool(ctx, "prod", 5002, false))
 	if c.PoolOf(5002) != "prod" {
 		t.Error("it is not in the pool")
 	}

@@ -118,8 +118,8 @@ type Writer interface {
 	RemoveArchive(ctx context.Context, ref guest.Ref, archive guest.VolumeID) error
 	// SetFirewall replaces a guest's firewall by what is given and verifies it by reading it back.
 	SetFirewall(ctx context.Context, ref guest.Ref, fw guest.Firewall) error
-	// AddToPool puts a guest into a pool.
-	AddToPool(ctx context.Context, pool string, id guest.VMID) error
+	// AddToPool puts a guest into a pool; move takes it out of the one that it is in, which else is refused.
+	AddToPool(ctx context.Context, pool string, id guest.VMID, move bool) error
 	// Grant puts back an access control entry.
 	Grant(ctx context.Context, e guest.ACLEntry) error
 	// RemoveHA removes a guest's HA resource with purge=0; AddHA adds it again with all its fields.

@@ -185,3 +185,20 @@ func TestInstanceResumeWithoutEnvironment(t *testing.T) {
 	}
 	w.sound(t)
 }
+
+// A container moves to the pool that the configuration names, out of the one that it is in.
+func TestInstanceMovesBetweenPools(t *testing.T) {
+	w, health := installed(t, newClinic(t), "a1")
+	w.cluster.SetRights("ci@pve!pvrx", "/pool", "Pool.Audit", "Pool.Allocate")
+	w.cluster.AddPool("one", 8001)
+	w.cluster.AddPool("two")
+	req := update("a1", health)
+	req.Want.Instance.Settings["pool"] = "two"
+	if _, err := w.applyInstance(t, req); err != nil {
+		t.Fatal(err)
+	}
+	if pool := w.cluster.PoolOf(8001); pool != "two" {
+		t.Errorf("it is in pool %q", pool)
+	}
+	w.inert(t, req)
+}

@@ -124,7 +124,7 @@ func (o *operation) rejoinPool(ctx context.Context) error {
 	if pools[id] == o.j.Pool {
 		return nil
 	}
-	if err := o.host.AddToPool(ctx, o.j.Pool, id); err != nil {
+	if err := o.host.AddToPool(ctx, o.j.Pool, id, o.j.Kind == kindModify); err != nil {
 		if pools, seen := o.host.Pools(ctx); seen == nil && pools[id] == o.j.Pool {
 			return nil
 		}
