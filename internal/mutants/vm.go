@@ -96,7 +96,7 @@ func ofVM() []mutant {
 		},
 		{
 			breaks: "VM replace: the old VM gets its name back", file: dir + "vm_replace.go", pkg: pkg, test: "^TestReplaceGivenUp$",
-			find: "				if c.Values[\"name\"] != o.j.Config[\"name\"] {", put: "				if false {",
+			find: "} else if had && c.Values[\"name\"] != was {", put: "} else if had && false {",
 		},
 		{
 			breaks: "VM replace: the old VM is renamed, so that nobody takes it for the new one", file: dir + "vm_replace.go", pkg: pkg, test: replaced,

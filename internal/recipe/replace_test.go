@@ -203,3 +203,31 @@ func TestReplaceNeverRunsTwoMachinesWithOneIdentity(t *testing.T) {
 	}
 	t.Error("the new VM is never started")
 }
+
+// An old VM gets a name that Proxmox takes, also one whose name is as long as names may be, and one without a name; given up, it
+// is called as before.
+func TestReplaceRenamesWhateverTheOldNameWas(t *testing.T) {
+	long := strings.Repeat("a", 58) + "-bcde"
+	for name, want := range map[string]string{
+		"": "vm-7131-old", "id01.example.com": "id01.example.com-old", long: strings.Repeat("a", 58) + "-old",
+	} {
+		w := newVMWorld()
+		w.cluster.SetConfig(7131, "name", name)
+		before := w.dumpVM()
+		back, forth := wantsVM(), wantsVMReplaced()
+		back.Name, forth.Name = name, name
+		if name == "" {
+			back.Name, forth.Name = "VM 7131", "VM 7131"
+		}
+		r, err := w.applyVM(t, recipe.Request{Want: forth})
+		mustVM(t, r, err, recipe.StatusAwaitingTrust)
+		if now := w.cluster.Config(7131)["name"]; now != want {
+			t.Errorf("%q is called %q, want %q", name, now, want)
+		}
+		r, err = w.applyVM(t, recipe.Request{Want: back})
+		mustVM(t, r, err, recipe.StatusRolledBack)
+		if now := w.dumpVM(); now != before {
+			t.Errorf("%q: not as before:\n%s", name, difference(before, now))
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 // retire renames the old VM, which is off and is not started at boot any more, so that nobody takes it for the new one.
 // Taken back, it gets its name and its boot setting back.
 func (o *operation) retire() stage.Stage {
-	old := o.j.Config["name"] + "-old"
+	old := retiredName(o.j.Config["name"], o.guest.VMID)
 	return stage.Stage{
 		Name: "retire",
 		Do: func(ctx context.Context) error {
@@ -31,11 +31,13 @@ func (o *operation) retire() stage.Stage {
 		},
 		Undo: func(ctx context.Context) error {
 			return o.edit(ctx, o.guest, func(c guest.Config) (map[string]string, []string) {
-				set := map[string]string{}
-				if c.Values["name"] != o.j.Config["name"] {
-					set["name"] = o.j.Config["name"]
+				set, remove := o.withBoot(c, map[string]string{})
+				if was, had := o.j.Config["name"]; !had && c.Values["name"] == old {
+					remove = append(remove, "name")
+				} else if had && c.Values["name"] != was {
+					set["name"] = was
 				}
-				return o.withBoot(c, set)
+				return set, remove
 			})
 		},
 		Seen: func(ctx context.Context) (stage.Effect, error) {
@@ -49,6 +51,23 @@ func (o *operation) retire() stage.Stage {
 			return stage.None, nil
 		},
 	}
+}
+
+// retiredName is what the old VM is called from then on. A label of a DNS name has 63 characters at most; a VM without a name
+// gets one by its VMID.
+func retiredName(name string, id guest.VMID) string {
+	const suffix, longest = "-old", 63
+	if name == "" {
+		name = "vm-" + id.String()
+	}
+	domain, label := "", name
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		domain, label = name[:i+1], name[i+1:]
+	}
+	if len(label)+len(suffix) > longest {
+		label = strings.TrimRight(label[:longest-len(suffix)], "-")
+	}
+	return domain + label + suffix
 }
 
 // follow gives the new VM what the cluster keeps beside a configuration: pool, access control, tags, onboot, HA. The firewall
