@@ -31,6 +31,8 @@ type shelf struct {
 	asked []string // "HEAD manifests", "GET manifests", "GET blobs"
 	away  bool
 	user  string // "user:password" that it wants, "" for none
+	// spoil, when set, answers a request for a layer in the registry's place.
+	spoil func(w http.ResponseWriter, layer []byte)
 }
 
 func newShelf(t testing.TB) *shelf {
@@ -39,7 +41,7 @@ func newShelf(t testing.TB) *shelf {
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		away, user := s.away, s.user
+		away, user, spoil := s.away, s.user, s.spoil
 		for _, part := range []string{"manifests", "blobs"} {
 			if strings.Contains(r.URL.Path, "/"+part) {
 				s.asked = append(s.asked, r.Method+" "+part)
@@ -53,6 +55,14 @@ func newShelf(t testing.TB) *shelf {
 		case user != "" && given+":"+password != user:
 			w.Header().Set("WWW-Authenticate", `Basic realm="shelf"`)
 			w.WriteHeader(http.StatusUnauthorized)
+		case spoil != nil && r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/"):
+			kept := httptest.NewRecorder()
+			inner.ServeHTTP(kept, r)
+			if layer := kept.Body.Bytes(); !bytes.HasPrefix(layer, []byte("{")) { // an image's configuration is JSON
+				spoil(w, layer)
+				return
+			}
+			inner.ServeHTTP(w, r)
 		default:
 			inner.ServeHTTP(w, r)
 		}
@@ -67,6 +77,13 @@ func (s *shelf) putAway(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away = away
+}
+
+// spoiled makes the registry answer requests for layers in another way; nil restores it.
+func (s *shelf) spoiled(how func(w http.ResponseWriter, layer []byte)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spoil = how
 }
 
 // lock makes the registry ask for a login.
