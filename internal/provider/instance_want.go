@@ -58,6 +58,9 @@ func (m *instanceModel) setEnvironment(w *wanted) {
 	for name, value := range m.Environment.Elements() {
 		i.Environment[name] = valueOrUnknown(value)
 	}
+	if m.Environment.IsUnknown() {
+		i.Environment["_"] = notKnownYet // stands for variables whose names are not known either
+	}
 	for name, value := range m.EnvironmentWO.Elements() {
 		i.Environment[name] = valueOrUnknown(value)
 		i.WriteOnly = append(i.WriteOnly, name)

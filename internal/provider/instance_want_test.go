@@ -180,6 +180,10 @@ func TestInstanceWantOfWhatIsNotKnownYet(t *testing.T) {
 	if diags := refuseUnknown(m.decisive()); diags.HasError() {
 		t.Errorf("an unknown variable is refused: %v", diags)
 	}
+	m.Environment = types.MapUnknown(types.StringType)
+	if w, _ := m.want(t.Context()); w.Instance.Environment["_"] != notKnownYet {
+		t.Errorf("unknown variables look like none: %v", w.Instance.Environment)
+	}
 	m.Node = types.StringUnknown()
 	if diags := refuseUnknown(m.decisive()); !diags.HasError() {
 		t.Error("an unknown node is not refused")
