@@ -261,7 +261,8 @@ func (l *lab) listed(volume string) bool {
 	return slices.ContainsFunc(rows, func(r stored) bool { return r.VolID == volume })
 }
 
-// A VM in place: a new system and a new scratch disk, then back to the old ones, then once more and trusted.
+// A VM in place: a new system and a new scratch disk, then back to the old ones, with and without the kept disks returning to
+// the snapshot, then once more and trusted.
 func TestScenarioVMRebuild(t *testing.T) {
 	t.Parallel()
 	scenario(t, func(l *lab, ws *workspace) {
@@ -317,6 +318,18 @@ func TestScenarioVMRebuild(t *testing.T) {
 			l.t.Error("the old system does not run")
 		}
 		ws.plan(0)
+
+		if l.snapshots(id) {
+			again := append(slices.Clone(arguments), `triggers = { again = "0" }`)
+			ws.write("main.tf", l.vmBlock(id, name, again...))
+			operation = rebuilt()
+			ws.write("main.tf", l.vmBlock(id, name, append(again, reconcileWith(operation, "rollback_data"))...))
+			ws.plan(2).says(l.t, "rollback_data", "written after")
+			ws.apply(0)
+			l.sameVM(id, before, "vmgenid") // Proxmox makes a new one when it returns to a snapshot
+			l.stillThere(id, kept, true)
+			before = l.config(id)
+		}
 
 		arguments = append(arguments, `triggers = { again = "1" }`)
 		ws.write("main.tf", l.vmBlock(id, name, arguments...))
