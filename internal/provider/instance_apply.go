@@ -141,11 +141,13 @@ func (r *instanceResource) update(ctx context.Context, planned, prior *instanceM
 		// The update was taken back. Its arguments are kept, so that it is not tried again: the container records that it
 		// refused this image.
 		resp.Diagnostics.Append(failed(guest.KindContainer, name, v, result, err)...)
-		after.Instance = new(m.instance())
 		image := v.want.Instance.Image
-		after.Instance.Declined = seenImage{Reference: image.Reference, Digest: image.Digest, Manifest: image.Manifest}
+		after = after.declining(seenImage{Reference: image.Reference, Digest: image.Digest, Manifest: image.Manifest})
 		planned.Digest, planned.PlatformDigest = types.StringUnknown(), types.StringUnknown()
 		planned.Installed, planned.Addresses = types.ObjectUnknown(installedType), types.MapUnknown(addressesType)
+	}
+	if j := v.seen.Journal; v.due == dueReconcile && result.Status == recipe.StatusRolledBack && j != nil && j.App != nil {
+		after = after.declining(seenImage{Reference: j.App.Next.Image, Digest: j.App.Next.Digest, Manifest: j.App.Next.Manifest})
 	}
 	now := r.lookAfter(ctx, v, result)
 	planned.Status = types.StringValue(string(result.Status))

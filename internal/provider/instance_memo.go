@@ -48,6 +48,14 @@ func (m memo) instance() instanceMemo {
 	return *m.Instance
 }
 
+// declining returns the memo with an image whose update was rolled back: what the container refused is known without a registry.
+func (m memo) declining(image seenImage) memo {
+	i := m.instance()
+	i.Declined = image
+	m.Instance = &i
+	return m
+}
+
 // keyHashes are short hashes of the values that nothing else compares.
 func keyHashes(config guest.Config) map[string]string {
 	hashes := map[string]string{}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -97,5 +98,38 @@ func TestInstanceStoppedByHand(t *testing.T) {
 			t.Error("it is still stopped")
 		}
 		h.plan(0)
+	})
+}
+
+// With on_failure = "hold" an update that is not healthy waits for a person, who goes back or goes on.
+func TestInstanceUpdateThatIsHeld(t *testing.T) {
+	t.Parallel()
+	everyCLI(t, func(t *testing.T, c cli) {
+		h := newHarbour(t, c)
+		hold := `on_failure = "hold"`
+		h.installed(hold)
+		h.world.WriteFile(shopID, "/data/marker", "kept")
+		h.write("main.tf", h.block("broken", hold))
+		h.plan(2)
+		h.apply(1).says(t, "(needs_reconcile)", "rollback")
+		if status := h.state(shop)["status"]; status != "needs_reconcile" {
+			t.Errorf("status %v", status)
+		}
+		out := h.plan(1)
+		out.says(t, "(needs_reconcile)")
+		open := regexp.MustCompile(`op-6001-[0-9]{8}-[0-9a-f]{4}`).FindString(out.text)
+		h.write("main.tf", h.block("broken", hold, reconcileWith(open, "rollback")))
+		h.plan(2).says(t, "rollback")
+		h.apply(0)
+		version, _ := h.world.ReadFile(shopID, "/version")
+		marker, _ := h.world.ReadFile(shopID, "/data/marker")
+		if state := h.state(shop); version != "1" || marker != "kept" || state["status"] != "rolled_back" || !h.world.Running(shopID) {
+			t.Errorf("version %q, the marker is %q, state %v", version, marker, state)
+		}
+		h.write("main.tf", h.block("broken", hold))
+		h.plan(2) // the argument goes, and nothing else happens
+		h.apply(0)
+		h.shelf.putAway(true) // what was refused is known without it
+		h.plan(0).says(t, "was rolled back")
 	})
 }
