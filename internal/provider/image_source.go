@@ -91,7 +91,7 @@ func (d *imageSource) inspect(ctx context.Context, reference, platform string) (
 	if err != nil {
 		return image, config, err
 	}
-	want, err := platformOf(platform, "")
+	want, err := platformOf(platform, "", "")
 	if err != nil {
 		return image, config, err
 	}

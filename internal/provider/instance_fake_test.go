@@ -65,6 +65,8 @@ func (b *berth) did(t *testing.T, want ...string) {
 	}
 }
 
+func (b *berth) Machine(context.Context, string) (string, error) { return "x86_64", nil }
+
 func (b *berth) Observe(context.Context, guest.VMID) (recipe.Observation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/guest"
 	"github.com/pvrx/terraform-provider-pvrx/internal/oci"
@@ -15,15 +16,33 @@ import (
 // usualPlatform is what an image is taken for when nobody says otherwise: what Proxmox VE runs on.
 const usualPlatform = "linux/amd64"
 
-// platformOf is the platform that is asked for, else the one that is recorded, else the usual one.
-func platformOf(asked, recorded string) (oci.Platform, error) {
+// platformOf is the platform that is asked for, else the one that is recorded, else the node's, else the usual one.
+func platformOf(asked, recorded, machine string) (oci.Platform, error) {
 	switch {
 	case asked != "":
 		return oci.ParsePlatform(asked)
 	case recorded != "":
 		return oci.ParsePlatform(recorded)
+	case machine == "aarch64":
+		return oci.ParsePlatform("linux/arm64")
+	case machine == "riscv64":
+		return oci.ParsePlatform("linux/riscv64")
 	}
 	return oci.ParsePlatform(usualPlatform)
+}
+
+// machine asks for the processor of the node that a container is to be made on. A login that may not (Sys.Audit on the node)
+// leaves it open.
+func (r *instanceResource) machine(ctx context.Context, m *instanceModel, known guest.Application) string {
+	if known.Arch != "" || m.Platform.ValueString() != "" || m.Node.ValueString() == "" {
+		return ""
+	}
+	machine, err := r.operator().Machine(ctx, m.Node.ValueString())
+	if err != nil {
+		tflog.Debug(r.session.masked(ctx), "the node does not say which processor it has", map[string]any{"node": m.Node.ValueString(), "problem": err.Error()})
+		return ""
+	}
+	return machine
 }
 
 // seenImage is what a look at the registry found for a reference, in a form that lasts from plan to apply.
@@ -52,7 +71,7 @@ func (r *instanceResource) image(ctx context.Context, m *instanceModel, app *gue
 	if app != nil {
 		known = *app
 	}
-	platform, err := platformOf(m.Platform.ValueString(), known.Arch)
+	platform, err := platformOf(m.Platform.ValueString(), known.Arch, r.machine(ctx, m, known))
 	if err != nil {
 		diags.AddAttributeError(path.Root("platform"), "platform is not usable", sentence(err.Error()))
 		return image, diags

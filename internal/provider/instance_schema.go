@@ -110,7 +110,7 @@ func instanceImageAttributes() map[string]schema.Attribute {
 		"platform": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Platform to take from an image of several: `linux/arm64`, `linux/arm64/v8`. It cannot change afterwards. " +
-				"Default: `\"linux/amd64\"`.",
+				"Default: what the node has, and `\"linux/amd64\"` where the login may not ask (`Sys.Audit` on the node).",
 			Validators: []validator.String{isPlatform()},
 		},
 		"update": schema.StringAttribute{

@@ -40,6 +40,8 @@ type instanceOperator interface {
 	Apply(ctx context.Context, req recipe.Request) (recipe.Result, error)
 	// Remove destroys the container and what belongs to it.
 	Remove(ctx context.Context, req recipe.Request) (recipe.Result, error)
+	// Machine returns what a node's kernel calls its processor.
+	Machine(ctx context.Context, node string) (string, error)
 }
 
 // session is one provider configuration at work: what its resources share.

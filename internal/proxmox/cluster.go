@@ -23,6 +23,17 @@ func (h *Host) Login(ctx context.Context) (guest.Login, error) {
 	return guest.Login{User: user, RootTicket: ticket && user == "root@pam", Version: string(version.Version)}, nil
 }
 
+// Machine returns what a node's kernel calls its processor: "x86_64", "aarch64". It takes Sys.Audit on the node.
+func (h *Host) Machine(ctx context.Context, node string) (string, error) {
+	var status struct {
+		Kernel struct {
+			Machine words `json:"machine"`
+		} `json:"current-kernel"`
+	}
+	err := h.ask(ctx, "read the state of node "+node, guest.Ref{Node: node}, "/nodes/"+node+"/status", nil, &status)
+	return string(status.Kernel.Machine), err
+}
+
 // Nodes tells which nodes are online, and whether the cluster has quorum. A login without Sys.Audit on / may not read the
 // cluster's own answer; then half of the nodes online counts as quorum, since whoever lacks it is refused before any effect.
 func (h *Host) Nodes(ctx context.Context) (online map[string]bool, quorate bool, err error) {

@@ -683,6 +683,21 @@ func TestSurroundings(t *testing.T) {
 	wantOutcome(t, err, guest.OutcomeMissing)
 }
 
+func TestMachineOfANode(t *testing.T) {
+	h, s := simulated(t)
+	c := s.Cluster()
+	for _, want := range []string{"x86_64", "aarch64"} {
+		c.SetMachine("pve1", want)
+		if machine, err := h.Machine(context.Background(), "pve1"); err != nil || machine != want {
+			t.Errorf("%q, %v", machine, err)
+		}
+	}
+	_, err := h.Machine(context.Background(), "nowhere")
+	if err == nil {
+		t.Error("a node that is not there has a processor")
+	}
+}
+
 // B11: what a token may not see reads as empty; the entries it sees say whether it could grant them again.
 func TestB11ACLSaysWhatCanBeGrantedAgain(t *testing.T) {
 	ctx := context.Background()

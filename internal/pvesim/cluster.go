@@ -92,6 +92,8 @@ type node struct {
 	online bool
 	// bridges are the bridges that exist on the node.
 	bridges map[string]bool
+	// machine is what the kernel calls the processor, "" for x86_64.
+	machine string
 }
 
 // guest is one container or virtual machine, on one node.

@@ -52,7 +52,12 @@ func (c *Cluster) nodeRow(n *node, audit bool) map[string]any {
 }
 
 func nodeStatus(k *call) (any, error) {
+	machine := k.c.nodes[k.node()].machine
+	if machine == "" {
+		machine = "x86_64"
+	}
 	return map[string]any{
+		"current-kernel": map[string]any{"sysname": "Linux", "release": "6.17.2-1-pve", "version": "#1 SMP PREEMPT_DYNAMIC", "machine": machine},
 		"uptime": 86400, "pveversion": "pve-manager/" + k.c.opts.Version + "/5a1e0000", "kversion": "Linux 6.17.2-1-pve",
 		"cpuinfo": map[string]any{"cpus": 8, "model": "simulated", "sockets": 1, "cores": 8},
 		"memory":  map[string]any{"total": 32 << 30, "used": 4 << 30, "free": 28 << 30},

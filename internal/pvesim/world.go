@@ -244,6 +244,13 @@ func (c *Cluster) Guests() []int {
 	return c.vmids()
 }
 
+// SetMachine says which processor a node has, in the kernel's word: "aarch64".
+func (c *Cluster) SetMachine(node, machine string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes[node].machine = machine
+}
+
 // Running tells whether a guest runs; false also when there is none.
 func (c *Cluster) Running(vmid int) bool {
 	c.mu.Lock()

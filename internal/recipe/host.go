@@ -24,6 +24,8 @@ type Reader interface {
 	Guests(ctx context.Context) ([]guest.Listed, error)
 	// Nodes lists the nodes: name -> online; quorate says whether the cluster has quorum.
 	Nodes(ctx context.Context) (online map[string]bool, quorate bool, err error)
+	// Machine returns what a node's kernel calls its processor: "x86_64", "aarch64".
+	Machine(ctx context.Context, node string) (string, error)
 	// VMIDTaken asks /cluster/nextid?vmid=N whether a VMID is in use by any guest, also one we may not see.
 	VMIDTaken(ctx context.Context, id guest.VMID) (bool, error)
 	// NextVMID returns the lowest free VMID at or above from.
