@@ -58,7 +58,7 @@ func nodeStatus(k *call) (any, error) {
 	}
 	return map[string]any{
 		"current-kernel": map[string]any{"sysname": "Linux", "release": "6.17.2-1-pve", "version": "#1 SMP PREEMPT_DYNAMIC", "machine": machine},
-		"uptime": 86400, "pveversion": "pve-manager/" + k.c.opts.Version + "/5a1e0000", "kversion": "Linux 6.17.2-1-pve",
+		"uptime":         86400, "pveversion": "pve-manager/" + k.c.opts.Version + "/5a1e0000", "kversion": "Linux 6.17.2-1-pve",
 		"cpuinfo": map[string]any{"cpus": 8, "model": "simulated", "sockets": 1, "cores": 8},
 		"memory":  map[string]any{"total": 32 << 30, "used": 4 << 30, "free": 28 << 30},
 		"rootfs":  map[string]any{"total": 100 << 30, "used": 8 << 30, "avail": 92 << 30, "free": 92 << 30},

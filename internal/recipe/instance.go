@@ -33,7 +33,9 @@ func (i *Instance) container() *Container {
 }
 
 // Machine returns what a node's kernel calls its processor: "x86_64", "aarch64".
-func (i *Instance) Machine(ctx context.Context, node string) (string, error) { return i.Host.Machine(ctx, node) }
+func (i *Instance) Machine(ctx context.Context, node string) (string, error) {
+	return i.Host.Machine(ctx, node)
+}
 
 // Observe looks at an application container with one config read. A contract that names another VMID is in
 // Observation.Foreign: the container was restored or cloned, and Plan says whether it can be adopted.
