@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pvrx/terraform-provider-pvrx/internal/recipe"
@@ -13,15 +14,19 @@ import (
 // before does something right before its nth request, once.
 type before struct {
 	*wire
-	at      int
-	do      func()
-	methods []string // of the requests so far
+	at int
+	do func()
+
+	mu      sync.Mutex // storages are listed at once
+	methods []string   // of the requests so far
 }
 
 func (b *before) RoundTrip(req *http.Request) (*http.Response, error) {
+	b.mu.Lock()
 	if b.methods = append(b.methods, req.Method); len(b.methods) == b.at {
 		b.do()
 	}
+	b.mu.Unlock()
 	return b.wire.RoundTrip(req)
 }
 
